@@ -38,6 +38,9 @@ class Settings(BaseSettings):
     """`development` or `production`. Production warns of sweeps more frequent than every 60 s. It is the default
     because a warning too many is cheaper than one too few; `sweephand dev` sets development."""
 
+    revision: str = "unknown"
+    """The revision that this build was made from, for the build_info metric. The image's build sets it."""
+
     # Logs
 
     log_format: LogFormat = LogFormat.CONSOLE
@@ -66,8 +69,8 @@ class Settings(BaseSettings):
     keep the database's connection limit in mind."""
 
     worker_queues: Annotated[tuple[str, ...], NoDecode] = ()
-    """The queues that the worker serves, separated by commas. Empty: every queue of the application. Name them to give a
-    queue workers of its own."""
+    """The queues that the worker serves, separated by commas. Empty: every queue of the application. Name them to give
+    a queue workers of its own."""
 
     grace_seconds: float = Field(default=30, ge=0, le=86400)
     """How long running jobs may go on after SIGTERM, in seconds, before they are interrupted and handed back. Must stay
@@ -86,7 +89,8 @@ class Settings(BaseSettings):
     It is a secret and never printed."""
 
     prepared_statements: bool = True
-    """Whether statements are prepared on the server. Turn it off for a PgBouncer older than 1.21 in transaction mode."""
+    """Whether statements are prepared on the server. Turn it off for a PgBouncer older than 1.21 in transaction
+    mode."""
 
     heartbeat_seconds: float = Field(default=5, ge=0.1, le=3600)
     """How often a worker tells that it lives, in seconds."""
@@ -129,7 +133,8 @@ class Settings(BaseSettings):
     """How long cancelled jobs are kept, in hours."""
 
     discarded_retention_hours: float = Field(default=168, ge=0, le=87600)
-    """How long discarded jobs are kept, in hours. A week, since someone has to look at them, also after a long weekend."""
+    """How long discarded jobs are kept, in hours. A week, since someone has to look at them, also after a long
+    weekend."""
 
     tick_retention_days: float = Field(default=30, ge=0, le=3650)
     """How long ticks stay in the ledger, in days: a month to answer "did it run that night?"."""

@@ -26,7 +26,9 @@ def checked_database_url(value: str) -> str:
     except ValueError:
         is_valid = False
     if not is_valid:
-        raise ValueError("must be of the form postgresql://user:password@host:5432/name (the value is a secret, not shown)")
+        raise ValueError(
+            "must be of the form postgresql://user:password@host:5432/name (the value is a secret, not shown)"
+        )
     return value
 
 
@@ -62,10 +64,10 @@ def port_problems(api_port: int, *, metrics_port: int) -> list[str]:
 def rescue_problems(rescue_after_seconds: float, *, heartbeat_seconds: float) -> list[str]:
     """Return what is wrong between the heartbeat and the time after which silence means death."""
     if rescue_after_seconds < 3 * heartbeat_seconds:
-        return [
-            f"SWEEPHAND_RESCUE_AFTER_SECONDS={rescue_after_seconds:g} and SWEEPHAND_HEARTBEAT_SECONDS={heartbeat_seconds:g}: "
-            f"the first must be at least three times the second, so {3 * heartbeat_seconds:g} or more"
-        ]
+        rescue = f"SWEEPHAND_RESCUE_AFTER_SECONDS={rescue_after_seconds:g}"
+        heartbeat = f"SWEEPHAND_HEARTBEAT_SECONDS={heartbeat_seconds:g}"
+        needed = f"the first must be at least three times the second, so {3 * heartbeat_seconds:g} or more"
+        return [f"{rescue} and {heartbeat}: {needed}"]
     return []
 
 
