@@ -1,0 +1,161 @@
+"""Lay the grid of a sweep's ticks: at an interval from an anchor, or by a cron expression in a time zone.
+
+A grid is a set of moments, known from the table alone, so restarts and rollouts never shift it.
+
+Daylight saving, for cron: a wall-clock time that a change skips runs at the first moment after the gap; one that comes
+twice runs once, at its first occurrence, unless the hour or minute field is a wildcard, which follows real time (every tick
+of both hours). This is the contract of Debian's cron, which cronsim implements.
+"""
+
+import zoneinfo
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from cronsim import CronSim, CronSimError
+
+from sweephand.model.errors import AppError
+
+MIN_INTERVAL = timedelta(seconds=1)
+_CRON_RESOLUTION = timedelta(minutes=1)
+
+
+class Schedule(Protocol):
+    """Know the planned times of a sweep. All datetimes are aware UTC."""
+
+    def first(self, *, anchor: datetime) -> datetime:
+        """Return the planned time whose period contains `anchor`, the moment of the sweep's first registration."""
+        ...
+
+    def after(self, moment: datetime, *, anchor: datetime) -> datetime:
+        """Return the first planned time later than `moment`."""
+        ...
+
+    def between(self, start: datetime, end: datetime, *, anchor: datetime) -> Iterator[datetime]:
+        """Yield the planned times t with start <= t <= end, latest first."""
+        ...
+
+    def count(self, start: datetime, end: datetime, *, anchor: datetime) -> int:
+        """Return how many planned times t have start <= t <= end."""
+        ...
+
+    def __str__(self) -> str:
+        """Return the schedule as people read it, such as `every 60 s`; the sweep table stores it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Tick at anchor + n × interval."""
+
+    interval: timedelta
+
+    def first(self, *, anchor: datetime) -> datetime:
+        """Return the anchor itself: the grid starts there."""
+        return anchor
+
+    def after(self, moment: datetime, *, anchor: datetime) -> datetime:
+        """Return the first planned time later than `moment`."""
+        return anchor + ((moment - anchor) // self.interval + 1) * self.interval
+
+    def between(self, start: datetime, end: datetime, *, anchor: datetime) -> Iterator[datetime]:
+        """Yield the planned times in [start, end], latest first."""
+        planned = anchor + ((end - anchor) // self.interval) * self.interval
+        while planned >= start:
+            yield planned
+            planned -= self.interval
+
+    def count(self, start: datetime, end: datetime, *, anchor: datetime) -> int:
+        """Return how many planned times lie in [start, end], without walking them."""
+        return max(0, (end - anchor) // self.interval - -((anchor - start) // self.interval) + 1)
+
+    def __str__(self) -> str:
+        """Return for example `every 60 s`."""
+        return f"every {self.interval.total_seconds():g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """Tick at the wall-clock times of a five-field cron expression in a time zone.
+
+    Walks forward only: cronsim's reverse search treats daylight saving in its own way, and a grid must not depend on the
+    direction from which one looks at it.
+    """
+
+    expression: str
+    timezone: str
+
+    def first(self, *, anchor: datetime) -> datetime:
+        """Return the last planned time at or before `anchor`, or the first one after it if none lies in the 8 years before."""
+        for days in (1, 8, 32, 366, 366 * 8):
+            earlier = next(self.between(anchor - timedelta(days=days), anchor, anchor=anchor), None)
+            if earlier is not None:
+                return earlier
+        return self.after(anchor, anchor=anchor)
+
+    def after(self, moment: datetime, *, anchor: datetime) -> datetime:
+        """Return the first planned time later than `moment`."""
+        del anchor
+        return next(planned for planned in self._from(moment) if planned > moment)
+
+    def between(self, start: datetime, end: datetime, *, anchor: datetime) -> Iterator[datetime]:
+        """Yield the planned times in [start, end], latest first."""
+        del anchor
+        found: list[datetime] = []
+        for planned in self._from(start - _CRON_RESOLUTION):
+            if planned > end:
+                break
+            if planned >= start:
+                found.append(planned)
+        yield from reversed(found)
+
+    def count(self, start: datetime, end: datetime, *, anchor: datetime) -> int:
+        """Return how many planned times lie in [start, end]."""
+        return sum(1 for _ in self.between(start, end, anchor=anchor))
+
+    def __str__(self) -> str:
+        """Return for example `cron 30 2 * * * Europe/Berlin`."""
+        return f"cron {self.expression} {self.timezone}"
+
+    def _from(self, moment: datetime) -> Iterator[datetime]:
+        """Yield planned times in UTC from shortly before `moment`.
+
+        The walk starts a day early, outside of any daylight saving change around `moment`, so that what it finds does not
+        depend on where it starts. Times that a change makes equal are yielded once.
+        """
+        previous: datetime | None = None
+        for local in CronSim(self.expression, (moment - timedelta(days=1)).astimezone(zoneinfo.ZoneInfo(self.timezone))):
+            planned = local.astimezone(UTC)
+            if planned != previous and planned > moment - _CRON_RESOLUTION:
+                yield planned
+            previous = planned
+
+
+def make_schedule(*, every: timedelta | None, cron: str | None, timezone: str, owner: str) -> Schedule:
+    """Return the schedule that a sweep's decorator asks for.
+
+    Raises:
+        AppError: neither or both of `every` and `cron`, an interval under 1 s, a bad expression or an unknown time zone.
+    """
+    if every is not None and cron is None:
+        if every < MIN_INTERVAL:
+            raise AppError(f"{owner}: every={every.total_seconds():g} s is under 1 s; a sweep is not a loop, use 1 s or more")
+        return Every(every)
+    if cron is None or every is not None:
+        raise AppError(f"{owner}: needs exactly one of every=timedelta(…) and cron='…'")
+    try:
+        zoneinfo.ZoneInfo(timezone)
+        next(CronSim(_five_fields(cron), datetime(2026, 1, 1, tzinfo=UTC)))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
+        raise AppError(f"{owner}: timezone={timezone!r} is not known here; use an IANA name such as Europe/Berlin") from error
+    except (CronSimError, StopIteration) as error:
+        raise AppError(f"{owner}: cron={cron!r} cannot be read ({error}); five fields: minute hour day month weekday") from error
+    return Cron(cron, timezone)
+
+
+def _five_fields(expression: str) -> str:
+    """Return the expression; refuse the sixth field (seconds) that cronsim would take."""
+    if len(expression.split()) != 5:
+        raise CronSimError(f"{len(expression.split())} fields")
+    return expression

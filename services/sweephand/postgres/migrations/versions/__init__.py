@@ -1,0 +1,1 @@
+"""Hold one module for each schema version, in order of their numbers."""
