@@ -42,6 +42,8 @@ JOB_INDEXES = (
     "CREATE INDEX job_running ON sweephand.job (worker_id) WHERE state = 'running'",
     """CREATE INDEX job_finished ON sweephand.job (finished_at, id)
         WHERE state IN ('completed', 'discarded', 'cancelled')""",
+    """CREATE INDEX job_retained ON sweephand.job (finished_at, id)
+        WHERE retain_seconds IS NOT NULL AND state IN ('completed', 'discarded', 'cancelled')""",
     "CREATE INDEX job_tick ON sweephand.job (tick_id) WHERE tick_id IS NOT NULL",
 )
 
