@@ -1,0 +1,1 @@
+"""The tests: one directory for each part, support for all of them."""

@@ -1,0 +1,1 @@
+"""What tests of all parts share: databases, real processes, waiting for conditions."""
