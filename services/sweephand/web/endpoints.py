@@ -62,9 +62,7 @@ def serve_endpoints(
     try:
         server = _server_class(host)((host, port), _QuietHandler)
     except OSError as error:
-        raise SettingsError(
-            f"SWEEPHAND_METRICS_PORT={port}: cannot listen on {host}:{port}: {error.strerror}"
-        ) from error
+        raise SettingsError(f"SWEEPHAND_METRICS_PORT={port}: cannot listen on {host}:{port}: {error.strerror}") from error
     server.set_app(_application(registry, is_live=is_live, is_ready=is_ready))
     endpoints = EndpointServer(server)
     structlog.get_logger().info("endpoints_served", metrics_port=endpoints.port)
@@ -134,9 +132,7 @@ def _answer_check(check: Check, *, name: str, start_response: StartResponse) -> 
         reason = f"the check failed: {type(error).__name__}"
     if reason is None:
         return _answer("200 OK", body={"status": "ok"}, start_response=start_response)
-    return _answer(
-        "503 Service Unavailable", body={"status": "unavailable", "reason": reason}, start_response=start_response
-    )
+    return _answer("503 Service Unavailable", body={"status": "unavailable", "reason": reason}, start_response=start_response)
 
 
 def _answer(status: str, *, body: dict[str, str], start_response: StartResponse) -> Iterable[bytes]:
