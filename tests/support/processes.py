@@ -125,3 +125,13 @@ class Commands:
         for command in self._started:
             command.destroy()
         return "\n".join(f"--- {command.name}: exit {command.process.returncode}\n{command.log}" for command in self._started)
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process of any parent exists and is not a zombie that nobody has waited for."""
+    try:
+        # The name, in parentheses, may have spaces in it; the state follows.
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+    except FileNotFoundError:
+        return False
+    return status.split()[0] != "Z"

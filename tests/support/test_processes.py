@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import RunningCommand
+from tests.support.processes import RunningCommand, is_alive
+from tests.support.waiting import until
 
 _PROGRAM = """
 import os, signal, subprocess, sys
@@ -60,5 +61,4 @@ def test_destroying_it_ends_its_children_too(command: RunningCommand) -> None:
 
     command.destroy()
 
-    status = Path(f"/proc/{child}/stat")
-    assert not status.exists() or status.read_text().split()[2] == "Z"
+    until(lambda: not is_alive(child), message="the child is gone")

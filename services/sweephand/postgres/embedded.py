@@ -67,11 +67,7 @@ class EmbeddedPostgres:
 
     def __enter__(self) -> str:
         """Start the server and return its URL."""
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
+        return self.start()
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
         """Close the server."""
@@ -84,13 +80,16 @@ class EmbeddedPostgres:
             DatabaseError: There is no PostgreSQL for this machine, the directory is of no use, or the server did not start.
         """
         account = find_unprivileged_account()
-        home = self._home = self._home or _make_home(self._data_dir, account=account)
-        if not (home.data / "PG_VERSION").exists():
-            _initialise(home, account=account)
-        if not self.is_running():
-            _write_settings(home, settings=self._settings, account=account)
-            _pg_ctl(home, "start", "--wait", f"--timeout={_DEADLINE_SECONDS}", f"--log={self.log_path}", account=account)
-        return f"postgresql://postgres@/postgres?host={quote(str(home.scratch))}"
+        if self._home is not None:
+            self._start(self._home, account=account)
+        else:
+            self._home = _make_home(self._data_dir, account=account)
+            try:
+                self._start(self._home, account=account)
+            except BaseException:
+                self.close()
+                raise
+        return f"postgresql://postgres@/postgres?host={quote(str(self._home.scratch))}"
 
     def stop(self, *, is_crash: bool = False) -> None:
         """Stop the server, cutting its connections, and keep its data, so that `start` can bring it back.
@@ -110,15 +109,20 @@ class EmbeddedPostgres:
 
     def is_running(self) -> bool:
         """Tell whether the server process lives; False too before `start` and after `close`."""
-        if self._home is None:
-            return False
         home = self._home
-        return find_unprivileged_account().run([str(home.programs / "pg_ctl"), "status", f"--pgdata={home.data}"]).returncode == 0
+        return home is not None and _is_served(home.data, programs=home.programs, account=find_unprivileged_account())
 
     @property
     def log_path(self) -> Path:
         """The file of the server's log; it is gone after `close`."""
         return self._started.scratch / "server.log"
+
+    def _start(self, home: _Home, *, account: Account) -> None:
+        if not (home.data / "PG_VERSION").exists():
+            _initialise(home, account=account)
+        if not _is_served(home.data, programs=home.programs, account=account):
+            _write_settings(home, settings=self._settings, account=account)
+            _pg_ctl(home, "start", "--wait", f"--timeout={_DEADLINE_SECONDS}", f"--log={self.log_path}", account=account)
 
     @property
     def _started(self) -> _Home:
@@ -157,6 +161,9 @@ def _make_home(data_dir: Path | None, *, account: Account) -> _Home:
         account.own(scratch)
         programs = find_programs(account, scratch=scratch)
         data = data_dir or scratch / "data"
+        if _is_served(data, programs=programs, account=account):
+            message = f"another PostgreSQL runs in {data}; stop it first, or choose another directory"
+            raise DatabaseError(message)  # noqa: TRY301 - the clean-up is wanted
         mode = "fast" if data_dir else "immediate"
         keeper = account.start(
             ["/bin/sh", "-c", _KEEPER, "sweephand-keeper", str(programs / "pg_ctl"), str(data), mode, str(scratch)]
@@ -172,6 +179,10 @@ def _scratch_parent(account: Account) -> Path:
     wanted = Path(tempfile.gettempdir()).resolve()
     socket_path_bytes = len(os.fsencode(wanted / "sweephand-postgres-12345678" / _SOCKET_NAME))
     return wanted if socket_path_bytes <= _SOCKET_PATH_BYTES and account.can_reach(wanted) else Path("/tmp")  # noqa: S108
+
+
+def _is_served(data: Path, *, programs: Path, account: Account) -> bool:
+    return account.run([str(programs / "pg_ctl"), "status", f"--pgdata={data}"]).returncode == 0
 
 
 def _initialise(home: _Home, *, account: Account) -> None:
