@@ -1,11 +1,28 @@
+# Everything runs from .venv, which the first command that needs it makes; see `make help`.
+# PYTHON: the interpreter to make it with. JOBS: how many test processes. ARGS: more for pytest, for example ARGS="-k backoff".
 PYTHON ?= python3
+JOBS ?= 2
+ARGS ?=
+
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv
+.PHONY: help demo test lint venv
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/made ## See it work: all processes, stuck products found and mended, under a minute (KEEP=1 stays up)
+	@$(PY) -m sweephand demo $(if $(KEEP),--keep)
+
+test: .venv/made ## Run all tests on a PostgreSQL of their own, or on the server of DATABASE_URL
+	@$(PY) -m pytest --numprocesses=$(JOBS) $(ARGS)
+
+lint: .venv/made ## Check style, types and which part may import which
+	@$(PY) -m ruff check
+	@$(PY) -m ruff format --check
+	@$(PY) -m mypy
+	@.venv/bin/lint-imports --no-logo
 
 venv: .venv/made ## Make or refresh .venv, the virtual environment that all else uses
 
