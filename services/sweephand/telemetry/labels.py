@@ -67,6 +67,7 @@ class LostReason(StrEnum):
     TAKEN = "taken"
     DELETED = "deleted"
     FENCED = "fenced"
+    FORBIDDEN = "forbidden"
     STUCK = "stuck"
     ERROR = "error"
     FROZEN = "frozen"
