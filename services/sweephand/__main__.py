@@ -1,0 +1,5 @@
+"""Run the command line with `python -m sweephand`."""
+
+from sweephand.cli import main
+
+main(prog_name="sweephand")
