@@ -79,5 +79,7 @@ async def connect_async(
 
 def unreachable(error: psycopg.Error) -> str:
     """Return one line for people about a connection that failed."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"PostgreSQL does not answer: {lines[-1] if lines else type(error).__name__}; check DATABASE_URL and that it runs"
+    lines = [line.strip(" \t-") for line in str(error).splitlines() if line.strip()]
+    # libpq adds a hint in a line of its own, and with several hosts one line for each.
+    reasons = [line for line in lines if "failed" in line or "FATAL" in line] or lines or [type(error).__name__]
+    return f"PostgreSQL does not answer: {reasons[-1]}; check DATABASE_URL and that it runs"

@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, create_engine, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from sweephand.model.errors import DatabaseError
-from sweephand.postgres.connect import conninfo, sqlalchemy_url
+from sweephand.postgres.connect import conninfo, sqlalchemy_url, unreachable
 from sweephand.postgres.schema import expected_version
 
 # Any fixed number: it only has to be the same in every release, so that two migrations wait for each other.
@@ -45,9 +46,15 @@ def migrate(database_url: str) -> MigrationReport:
             if before is None or before < expected_version():
                 command.upgrade(config, "head")
             return MigrationReport(before=before, after=max(before or "", expected_version()))
-    except OperationalError as error:
-        lines = str(error.orig).strip().splitlines()
-        raise DatabaseError(f"PostgreSQL does not answer: {lines[-1].strip()}; check DATABASE_URL and that it runs") from error
+    except DBAPIError as error:
+        match error.orig:
+            case psycopg.errors.InsufficientPrivilege():
+                refusal = str(error.orig).splitlines()[0]
+                raise DatabaseError(f"PostgreSQL refuses: {refusal}; migrate as a user that owns the database") from error
+            case psycopg.OperationalError():
+                raise DatabaseError(unreachable(error.orig)) from error
+            case _:
+                raise
     finally:
         engine.dispose()
 
