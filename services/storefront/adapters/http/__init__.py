@@ -1,0 +1,1 @@
+"""The shop's JSON API: each route calls one use case."""

@@ -1,0 +1,1 @@
+"""Two warehouses: the company's over HTTP, and a simulated one for a machine that has none."""

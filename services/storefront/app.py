@@ -1,0 +1,50 @@
+"""The composition root: build the adapters, join them, and return the App that `sweephand --app` runs."""
+
+from contextlib import AbstractContextManager
+from datetime import timedelta
+
+import httpx
+
+from storefront.adapters.http.app import http_app
+from storefront.adapters.jobs import register_jobs
+from storefront.adapters.postgres.engine import postgres_engine
+from storefront.adapters.postgres.migrate import migrate
+from storefront.adapters.postgres.unit_of_work import postgres_unit_of_work
+from storefront.adapters.warehouse.http import HttpWarehouse
+from storefront.adapters.warehouse.simulated import SimulatedWarehouse
+from storefront.ports import UnitOfWork, Warehouse
+from storefront.settings import Settings, load_settings
+from sweephand import App
+
+
+def create_app() -> App:
+    """Return the shop, wired by the environment. Nothing connects before its first use.
+
+    Raises:
+        SettingsError: a setting is wrong or missing.
+    """
+    settings = load_settings()
+    engine = postgres_engine(settings.database_url)
+    app = App("storefront", http=lambda: http_app(new_unit_of_work), migrate=migrate)
+
+    def new_unit_of_work() -> AbstractContextManager[UnitOfWork]:
+        return postgres_unit_of_work(engine, app=app)
+
+    register_jobs(
+        app,
+        new_unit_of_work=new_unit_of_work,
+        warehouse=_warehouse(settings),
+        scan_interval=timedelta(seconds=settings.scan_interval_seconds),
+        batch_limit=settings.batch_limit,
+    )
+    return app
+
+
+def _warehouse(settings: Settings) -> Warehouse:
+    if settings.warehouse_url is not None:
+        return HttpWarehouse(httpx.Client(base_url=settings.warehouse_url, timeout=settings.warehouse_timeout_seconds))
+    return SimulatedWarehouse(
+        min_delay_seconds=settings.warehouse_min_delay_seconds,
+        max_delay_seconds=settings.warehouse_max_delay_seconds,
+        failure_rate=settings.warehouse_failure_rate,
+    )

@@ -1,0 +1,1 @@
+"""The shop's rules, without a word about databases, HTTP or jobs."""

@@ -1,0 +1,27 @@
+"""Insert products whose publication got lost, to watch the sweep mend them: `python -m storefront.stuck --count 5`."""
+
+import click
+
+from storefront.adapters.postgres.engine import postgres_engine
+from storefront.adapters.postgres.stuck_publications import insert_stuck_products
+from storefront.settings import load_settings
+from sweephand import SettingsError
+
+
+@click.command()
+@click.option("--count", default=5, show_default=True, type=click.IntRange(1, 1_000_000), help="How many products.")
+def main(count: int) -> None:
+    """Insert unpublished products that are past the sweep's grace and have no job, into DATABASE_URL."""
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from error
+    ids = insert_stuck_products(postgres_engine(settings.database_url), count=count)
+    click.echo(
+        f"inserted {count} stuck products, ids {ids[0]} to {ids[-1]}; a tick within "
+        f"{settings.scan_interval_seconds:g} s finds the oldest {settings.batch_limit} of them"
+    )
+
+
+if __name__ == "__main__":
+    main()

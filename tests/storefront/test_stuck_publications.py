@@ -1,0 +1,93 @@
+"""Which products the sweep finds, how cheaply, and the command that makes some."""
+
+import os
+import subprocess
+import sys
+from typing import LiteralString
+
+import pytest
+from sqlalchemy import text
+
+from storefront.adapters.postgres.stuck_publications import insert_stuck_products, stuck_publications
+from sweephand import Sweep
+from tests.storefront.conftest import Shop
+
+INSERT = """
+    INSERT INTO storefront.product (name, description, price_cents, created_at, published_at)
+    SELECT 'Lamp ' || n, '', n, now() - make_interval(mins => :minutes), CASE WHEN :is_published THEN now() END
+    FROM generate_series(1, :count) AS n RETURNING id
+"""
+
+
+def insert(shop: Shop, *, minutes: int, count: int = 1, is_published: bool = False) -> list[object]:
+    rows = shop.query(INSERT, minutes=minutes, count=count, is_published=is_published)
+    return [product_id for (product_id,) in rows]
+
+
+def found(shop: Shop) -> list[int]:
+    with shop.engine.connect() as connection:
+        return [product_id for (product_id,) in connection.execute(stuck_publications())]
+
+
+def test_products_unpublished_for_ten_minutes_are_found_oldest_first(shop: Shop) -> None:
+    young = insert(shop, minutes=9)
+    older = insert(shop, minutes=11)
+    oldest = insert(shop, minutes=12)
+    insert(shop, minutes=60, is_published=True)
+
+    assert found(shop) == [*oldest, *older]
+    assert young[0] not in found(shop)
+
+
+def test_the_sweep_enqueues_the_publication_of_each_row(shop: Shop) -> None:
+    sweep: Sweep = shop.app.sweeps["stuck_publications"]
+
+    assert sweep.job.kind == "publish_product"
+    assert sweep.limit == 100
+    assert [column.name for column in sweep.select().selected_columns] == ["product_id"]
+
+
+@pytest.mark.parametrize("statistics", ["ANALYZE storefront.product", "SELECT 'none yet'"])
+def test_the_scan_reads_only_stuck_products_among_many(shop: Shop, statistics: LiteralString) -> None:
+    insert(shop, minutes=60, count=50_000, is_published=True)
+    insert(shop, minutes=30, count=100)
+    shop.administer(statistics)
+
+    with shop.engine.connect() as connection:
+        scan = stuck_publications().limit(100).compile(connection, compile_kwargs={"literal_binds": True})
+        plan = "\n".join(connection.execute(text(f"EXPLAIN (ANALYZE, TIMING OFF) {scan}")).scalars())
+
+    assert "product_unpublished" in plan
+    assert "Seq Scan" not in plan
+    assert "Rows Removed" not in plan
+
+
+def test_stuck_products_are_inserted_without_jobs_and_found_at_once(shop: Shop) -> None:
+    ids = insert_stuck_products(shop.engine, count=3)
+
+    assert found(shop) == list(ids)
+    assert shop.query("SELECT * FROM sweephand.job") == []
+
+
+def test_the_command_inserts_them_and_says_which(shop: Shop) -> None:
+    command = [sys.executable, "-m", "storefront.stuck", "--count", "12"]
+
+    done = subprocess.run(
+        command, env={**os.environ, "DATABASE_URL": shop.database_url}, capture_output=True, text=True, check=True
+    )
+
+    ids = found(shop)
+    assert len(ids) == 12
+    assert done.stdout.startswith(f"inserted 12 stuck products, ids {ids[0]} to {ids[-1]}; ")
+
+
+def test_the_command_says_in_one_line_that_it_has_no_database() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+
+    done = subprocess.run(
+        [sys.executable, "-m", "storefront.stuck"], env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: DATABASE_URL: is not set; ")
+    assert len(done.stderr.splitlines()) == 1
