@@ -10,7 +10,7 @@ from sweephand.model.errors import AppError
 from sweephand.model.ticks import TickPolicy
 
 if TYPE_CHECKING:
-    from sqlalchemy import SelectBase
+    from sqlalchemy import ColumnElement, SelectBase
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +46,10 @@ class Sweep:
         for name, parameter in parameters.items():
             if name not in names and not parameter.has_default:
                 raise AppError(f"{owner}: no column for {name}, which {self.job.kind} needs; add one with .label('{name}')")
-        if not getattr(select, "_order_by_clauses", ()):  # SQLAlchemy has no public question for it
+        if self.first_order(select) is None:
             raise AppError(f"{owner}: the rows have no order, so old ones may wait for ever; add .order_by(…), oldest first")
+
+    def first_order(self, select: "SelectBase") -> "ColumnElement[object] | None":
+        """Return what the rows are ordered by first, without its direction; None if they have no order."""
+        clauses = getattr(select, "_order_by_clauses", ())  # SQLAlchemy has no public question for it
+        return None if not clauses else getattr(clauses[0], "element", clauses[0])

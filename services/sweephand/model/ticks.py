@@ -61,6 +61,10 @@ class CatchUp:
     mode: CatchUpMode
     most: int = 1
 
+    def __str__(self) -> str:
+        """Return `none`, `latest` or for example `all(5)`; the sweep table stores it."""
+        return f"all({self.most})" if self.mode is CatchUpMode.ALL else self.mode.value
+
 
 class Overlap(StrEnum):
     """Say what becomes of ticks that come due while the sweep's previous tick still runs."""

@@ -67,9 +67,7 @@ class FinishedAttempt(NamedTuple):
     traceback: str | None = None
 
 
-def finish(
-    conn: psycopg.Connection, finished: Sequence[FinishedAttempt], *, worker_name: str, monotonic_now: float
-) -> list[int]:
+def finish(conn: psycopg.Connection, finished: Sequence[FinishedAttempt], *, worker_name: str, monotonic_now: float) -> list[int]:
     """Write the end of these attempts and return the ids of the stale ones, which changed nothing.
 
     One statement and, on an autocommit connection, one commit. An attempt is stale when its job has been given to

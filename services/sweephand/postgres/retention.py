@@ -104,9 +104,7 @@ async def _delete_jobs(
     deleted = 0
     after: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
     for _ in range(max_batches):
-        rows = await (
-            await conn.execute(statement, {**bound, "after_finished_at": after[0], "after_id": after[1]})
-        ).fetchall()
+        rows = await (await conn.execute(statement, {**bound, "after_finished_at": after[0], "after_id": after[1]})).fetchall()
         deleted += len(rows)
         if len(rows) < int(str(bound["batch_size"])):
             return deleted, True

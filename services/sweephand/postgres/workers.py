@@ -36,9 +36,7 @@ class Cancellation(NamedTuple):
     reason: str
 
 
-def register_worker(
-    conn: psycopg.Connection, *, name: str, boot_id: UUID, app: str, queues: Sequence[str], slots: int
-) -> int:
+def register_worker(conn: psycopg.Connection, *, name: str, boot_id: UUID, app: str, queues: Sequence[str], slots: int) -> int:
     """Add a worker to the table and return its id, which its claims carry."""
     row = conn.execute(_REGISTER, (name, boot_id, app, list(queues), slots)).fetchone()
     if row is None:

@@ -44,7 +44,7 @@ class BacklogMetrics:
                 ["queue"],
                 registry=registry,
             ),
-            queue_jobs=Gauge("sweephand_queue_jobs", "Jobs, by state.", ["queue", "state"], registry=registry),
+            queue_jobs=Gauge("sweephand_queue_jobs", "Unfinished jobs, by state.", ["queue", "state"], registry=registry),
             queue_oldest_running_seconds=Gauge(
                 "sweephand_queue_oldest_running_seconds",
                 "How long the longest running job has run.",
@@ -69,8 +69,8 @@ class BacklogMetrics:
         )
 
     def declare_queue(self, queue: str) -> None:
-        """Start every series of a queue at 0."""
-        for state in JobState:
+        """Start every series of a queue at 0: the unfinished states, since counting history would cost too much."""
+        for state in (JobState.SCHEDULED, JobState.AVAILABLE, JobState.RUNNING, JobState.RETRYABLE):
             self.queue_jobs.labels(queue, state.value)
         self.queue_backlog_age_seconds.labels(queue)
         self.queue_oldest_running_seconds.labels(queue)

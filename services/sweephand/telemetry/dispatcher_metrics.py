@@ -25,6 +25,7 @@ class DispatcherMetrics:
     ticks_total: Counter
     scan_truncated_total: Counter
     loop_last_success_timestamp_seconds: Gauge
+    lane_last_success_timestamp_seconds: Gauge
     clock_offset_seconds: Gauge
     sweeps: CappedNames
 
@@ -88,6 +89,12 @@ class DispatcherMetrics:
                 "When the leader's tick loop last came around without an error.",
                 registry=registry,
             ),
+            lane_last_success_timestamp_seconds=Gauge(
+                f"{prefix}_lane_last_success_timestamp_seconds",
+                "When a lane beside the ticks (rescue, retention, gauges) last did its round.",
+                ["lane"],
+                registry=registry,
+            ),
             clock_offset_seconds=Gauge(
                 f"{prefix}_clock_offset_seconds",
                 "This process's clock minus another's.",
@@ -131,10 +138,9 @@ class DispatcherMetrics:
             self.scan_truncated_total.labels(label).inc()
 
     def count_missed(self, sweep: str, *, reason: MissedReason, ticks: int, last_planned_at_seconds: float) -> None:
-        """Count ticks that did not run; `last_planned_at_seconds` is the latest one's planned time, in Unix seconds."""
+        """Count ticks that did not run at their planned time, made up for or not; `last_planned_at_seconds` is the latest one's planned time, in Unix seconds."""
         label = self.sweeps.label(sweep)
         self.missed_ticks_total.labels(label, reason.value).inc(ticks)
-        self.ticks_total.labels(label, TickOutcomeLabel.MISSED.value).inc(ticks)
         self.last_missed_tick_timestamp_seconds.labels(label).set(last_planned_at_seconds)
 
     def show_sweep(

@@ -1,0 +1,1 @@
+"""Run jobs on dramatiq's threads: the only home of dramatiq. `process.run` is the worker command."""

@@ -120,6 +120,8 @@ CREATE TABLE sweephand.tick (
 TICK_INDEXES = (
     # At most one dispatch for a planned time; a fenced try is on record beside it.
     "CREATE UNIQUE INDEX tick_once ON sweephand.tick (app, sweep, planned_at) WHERE outcome <> 'fenced'",
+    """CREATE INDEX tick_missed ON sweephand.tick (app, sweep, planned_at)
+        WHERE cause IN ('no_leader', 'db_down', 'late')""",
     "CREATE INDEX tick_planned ON sweephand.tick (planned_at)",
 )
 

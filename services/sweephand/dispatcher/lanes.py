@@ -1,0 +1,73 @@
+"""Run the leader's chores beside the ticks: each lane has its own connection, deadline and pace, and delays nobody else."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psycopg
+import structlog
+
+from sweephand.model.errors import DatabaseError
+from sweephand.postgres.connect import connect_async
+from sweephand.telemetry import DispatcherMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Be one chore: what it does, how often, and how long one round may take before it is given up and tried again.
+
+    `run_once` gets an autocommit connection that is the lane's own.
+    """
+
+    name: str
+    every_seconds: float
+    deadline_seconds: float
+    run_once: Callable[[psycopg.AsyncConnection], Awaitable[None]]
+
+
+async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: DispatcherMetrics) -> None:
+    """Run the chore for ever. A round that fails or overruns is logged once a streak, and the next starts on a new connection.
+
+    Raises:
+        FencedError: the chore found that a later term has begun.
+    """
+    log = structlog.get_logger("sweephand.dispatcher").bind(lane=lane.name)
+    connection: psycopg.AsyncConnection | None = None
+    is_failing = False
+    try:
+        while True:
+            try:
+                async with asyncio.timeout(lane.deadline_seconds):
+                    if connection is None:
+                        connection = await connect_async(
+                            database_url, application_name=f"sweephand dispatcher {lane.name}", prepare=prepare
+                        )
+                    await lane.run_once(connection)
+            except (psycopg.Error, DatabaseError, TimeoutError) as error:
+                if not is_failing:
+                    log.warning("lane_failed", error=_text(error, lane))
+                is_failing = True
+                await _close(connection)
+                connection = None
+            else:
+                if is_failing:
+                    log.info("lane_recovered")
+                is_failing = False
+                metrics.lane_last_success_timestamp_seconds.labels(lane.name).set_to_current_time()
+            await asyncio.sleep(lane.every_seconds)
+    finally:
+        await _close(connection)
+
+
+async def _close(connection: psycopg.AsyncConnection | None) -> None:
+    if connection is not None:
+        with suppress(psycopg.Error):
+            await connection.close()
+
+
+def _text(error: Exception, lane: Lane) -> str:
+    if isinstance(error, TimeoutError):
+        return f"not done within {lane.deadline_seconds:g} s"
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

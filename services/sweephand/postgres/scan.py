@@ -1,0 +1,112 @@
+"""Turn a sweep's SELECT into SQL that yields each row's arguments as jsonb, or says why they cannot be a job's.
+
+The expressions give the very JSON that model/arguments.py gives for the same values, so that a sweep and an enqueue agree
+on what a duplicate is. A row whose values do not fit is refused by itself; it never fails the batch.
+"""
+
+import json
+from collections.abc import Mapping
+
+from psycopg import sql
+from sqlalchemy import Dialect, SelectBase
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.exc import CompileError
+
+from sweephand.job import Job
+from sweephand.model.arguments import INTEGER_BOUND, ColumnKind, Parameter, canonical
+from sweephand.model.errors import AppError
+from sweephand.sweep import Sweep
+
+# {c} is the column, quoted.
+_AS_JSONB: Mapping[ColumnKind, str] = {
+    ColumnKind.BOOLEAN: "to_jsonb({c}::boolean)",
+    ColumnKind.INTEGER: "to_jsonb(trim_scale({c}::numeric))",
+    ColumnKind.NUMBER: "to_jsonb({c}::float8)",
+    ColumnKind.TEXT: "to_jsonb({c}::text)",
+    ColumnKind.UUID: "to_jsonb({c}::uuid)",
+    ColumnKind.DATE: "to_jsonb({c}::date)",
+    # A timestamp without a time zone is taken as UTC, whatever the session's time zone.
+    ColumnKind.TIMESTAMP: (
+        "to_jsonb(to_char(CASE WHEN pg_typeof({c}) = 'timestamp'::regtype THEN {c}::timestamp "
+        "ELSE {c}::timestamptz AT TIME ZONE 'UTC' END, 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"+00:00\"'))"
+    ),
+    ColumnKind.JSON: "to_jsonb({c})",
+}
+
+# When a value of the kind cannot be an argument, and how to say it.
+_REFUSALS: Mapping[ColumnKind, tuple[str, str]] = {
+    ColumnKind.INTEGER: (
+        f"{{c}}::numeric = 'NaN' OR abs({{c}}::numeric) >= {INTEGER_BOUND} OR {{c}}::numeric <> trunc({{c}}::numeric)",
+        "is no 64-bit integer",
+    ),
+    ColumnKind.NUMBER: ("{c}::float8 IN ('NaN', 'Infinity', '-Infinity')", "is no finite number"),
+    ColumnKind.DATE: ("NOT isfinite({c}::date)", "is no finite date"),
+    ColumnKind.TIMESTAMP: ("NOT isfinite({c}::timestamptz)", "is no finite moment"),
+}
+
+
+def scan_sql(sweep: Sweep) -> str:
+    """Return a SELECT of `args` (jsonb) and `refusal` (text, null if the row is fine), in the sweep's order.
+
+    The sweep's own values stand in it as literals, percent signs doubled for the driver. Calls the sweep's function.
+
+    Raises:
+        AppError: a value in the SELECT has no literal form.
+    """
+    select = sweep.select()
+    columns = [str(column.key) for column in select.selected_columns]
+    pairs = ", ".join(f"{_text(name)}, {_argument(sweep.job.parameters.by_name[name])}" for name in columns)
+    refusals = ", ".join(_refusal(sweep.job.parameters.by_name[name]) for name in columns)
+    defaults = _text(json.dumps(_defaults(sweep.job, columns), ensure_ascii=False))
+    return (  # built of our own words, quoted names and the application's own SELECT
+        f"SELECT {defaults}::jsonb || jsonb_build_object({pairs}) AS args, nullif(concat_ws('; ', {refusals}), '') AS refusal\n"  # noqa: S608
+        f"    FROM (\n{literal_sql(sweep, select)}\n    ) AS found"
+    )
+
+
+def literal_sql(sweep: Sweep, select: SelectBase) -> str:
+    """Return the SELECT as psycopg takes it: values as literals, percent signs doubled.
+
+    Raises:
+        AppError: a value has no literal form.
+    """
+    dialect: Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
+    try:
+        return str(select.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+    except CompileError as error:
+        raise AppError(f"sweep {sweep.name}: a value in its SELECT cannot be written into SQL: {error}") from error
+
+
+def _argument(parameter: Parameter) -> str:
+    column = _column(parameter)
+    return f"coalesce({_AS_JSONB[parameter.kind].format(c=column)}, 'null')"
+
+
+def _refusal(parameter: Parameter) -> str:
+    """Return an expression that says why the column's value is refused, or null."""
+    column = _column(parameter)
+    cases = [] if parameter.is_nullable else [f"WHEN {column} IS NULL THEN {_text(f'{parameter.name} is null')}"]
+    if parameter.kind in _REFUSALS:
+        condition, words = _REFUSALS[parameter.kind]
+        cases.append(f"WHEN {condition.format(c=column)} THEN {_text(f'{parameter.name} {words}: ')} || {column}")
+    if parameter.choices is not None:
+        allowed = ", ".join(_text(str(choice)) for choice in parameter.choices)
+        words = _text(f"{parameter.name} is none of its choices: ")
+        cases.append(f"WHEN {column}::text NOT IN ({allowed}) THEN {words} || {column}")
+    return f"CASE {' '.join(cases)} END" if cases else "NULL"
+
+
+def _defaults(job: Job[...], columns: list[str]) -> dict[str, object]:
+    return {
+        name: canonical(parameter.default, path=name)
+        for name, parameter in job.parameters.by_name.items()
+        if name not in columns and parameter.has_default
+    }
+
+
+def _column(parameter: Parameter) -> str:
+    return f"found.{sql.Identifier(parameter.name).as_string(None)}"
+
+
+def _text(value: str) -> str:
+    return sql.Literal(value).as_string(None).replace("%", "%%")
