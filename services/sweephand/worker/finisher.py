@@ -1,0 +1,149 @@
+"""Write how attempts ended, many with one statement, from a thread of its own."""
+
+import time
+from collections.abc import Sequence
+from threading import Condition, Thread
+
+import psycopg
+import structlog
+
+from sweephand.model.errors import DatabaseError
+from sweephand.model.outcomes import AttemptOutcome
+from sweephand.postgres.claim import release
+from sweephand.postgres.finish import FinishedAttempt, finish
+from sweephand.worker.attempts import Attempt
+from sweephand.worker.counts import WorkerCounts
+from sweephand.worker.link import Backoff, DatabaseLink
+from sweephand.worker.room import Room
+
+MOST_UNWRITTEN = 5_000
+_BATCH = 1_000
+
+
+class Finisher:
+    """Gather what has ended while the last statement is under way, and write it with the next. Thread-safe.
+
+    While the database is gone the outcomes are kept and tried again. They stay few: nothing is claimed while
+    MOST_UNWRITTEN of them wait.
+    """
+
+    def __init__(self, *, link: DatabaseLink, room: Room, worker_name: str, counts: WorkerCounts) -> None:
+        self._link = link
+        self._room = room
+        self._worker_name = worker_name
+        self._counts = counts
+        self._changed = Condition()
+        self._ended: list[Attempt] = []
+        self._to_release: list[Attempt] = []
+        self._in_flight = 0
+        self._is_stopped = False
+        self._backoff = Backoff()
+        self._thread = Thread(target=self._run, name="finisher", daemon=True)
+
+    def start(self) -> None:
+        """Start writing."""
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether outcomes are being written."""
+        return self._thread.is_alive()
+
+    @property
+    def unwritten(self) -> int:
+        """How many outcomes are not in the database yet."""
+        return len(self._ended) + len(self._to_release) + self._in_flight
+
+    def add(self, attempt: Attempt) -> None:
+        """Take over an attempt that has ended; without an outcome it was not started, and goes back."""
+        with self._changed:
+            (self._ended if attempt.finished is not None else self._to_release).append(attempt)
+            if not self._in_flight:
+                self._changed.notify()
+        self._room.ended()
+
+    def release(self, attempts: Sequence[Attempt]) -> None:
+        """Take over attempts that were claimed and not started, to give them back."""
+        with self._changed:
+            self._to_release.extend(attempts)
+            self._changed.notify()
+        self._room.give_back(len(attempts))
+
+    def abandon(self, attempt: Attempt) -> None:
+        """Hand back an attempt whose thread does not end, without counting it; what the thread says later is ignored."""
+        attempt.finished = FinishedAttempt(
+            *attempt.held,
+            AttemptOutcome.INTERRUPTED,
+            attempt.started,
+            time.monotonic(),
+            error="interrupted by the worker's shutdown",
+        )
+        with self._changed:
+            self._ended.append(attempt)
+            self._changed.notify()
+
+    def drain(self, timeout_seconds: float) -> bool:
+        """Wait until everything is written; return whether that came true in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.unwritten == 0, timeout_seconds)
+
+    def stop(self) -> None:
+        """End the thread; what is not written stays unwritten."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._ended or self._to_release or self._is_stopped)
+                if self._is_stopped:
+                    self._link.close()
+                    return
+                ended, self._ended = self._ended[:_BATCH], self._ended[_BATCH:]
+                to_release, self._to_release = self._to_release, []
+                self._in_flight = len(ended) + len(to_release)
+            is_written = self._write(ended, to_release)
+            with self._changed:
+                if not is_written:
+                    self._ended = ended + self._ended
+                    self._to_release = to_release + self._to_release
+                self._in_flight = 0
+                self._changed.notify_all()
+                if not is_written:
+                    self._changed.wait_for(lambda: self._is_stopped, self._backoff.failed())
+
+    def _write(self, ended: list[Attempt], to_release: list[Attempt]) -> bool:
+        finished = [attempt.finished for attempt in ended if attempt.finished is not None]
+        try:
+            with self._link.use() as conn:
+                stale = self._finish(conn, finished)
+                release(conn, [attempt.held for attempt in to_release])
+        except DatabaseError as error:
+            structlog.get_logger().warning("finish_failed", attempts=len(ended), reason=str(error))
+            return False
+        except Exception:  # noqa: BLE001 - the loop's edge: the outcomes are kept, whatever went wrong
+            structlog.get_logger().exception("finish_failed", attempts=len(ended))
+            return False
+        if self._backoff.succeeded():
+            structlog.get_logger().info("finishes_resumed", attempts=len(ended))
+        self._counts.count(ended, stale=stale)
+        return True
+
+    def _finish(self, conn: psycopg.Connection, finished: list[FinishedAttempt]) -> list[int]:
+        """Write a batch; if PostgreSQL refuses one of its values, find that one by halving, so that it holds up nobody."""
+        try:
+            return finish(conn, finished, worker_name=self._worker_name, monotonic_now=time.monotonic())
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            if len(finished) > 1:
+                middle = len(finished) // 2
+                return self._finish(conn, finished[:middle]) + self._finish(conn, finished[middle:])
+            structlog.get_logger().error("outcome_refused", job_id=finished[0].job_id, error=str(error))
+            plain = finished[0]._replace(
+                error="the error's text could not be stored" if finished[0].error else None, traceback=None
+            )
+            if plain == finished[0]:
+                plain = plain._replace(
+                    outcome=AttemptOutcome.DISCARDED, delay_seconds=None, error="the outcome could not be stored"
+                )
+            return finish(conn, [plain], worker_name=self._worker_name, monotonic_now=time.monotonic())

@@ -1,0 +1,92 @@
+"""Log what jobs do: two lines for a job, as long as somebody could read them."""
+
+import time
+from collections.abc import Mapping
+from datetime import date
+from enum import Enum
+from threading import Lock
+from uuid import UUID
+
+import structlog
+
+from sweephand.worker.attempts import Attempt
+from sweephand.worker.verdicts import Verdict
+
+# Two lines cost more than a job that does nothing; nobody reads a hundred of them a second.
+JOBS_PER_SECOND = 50
+_SUMMARY_SECONDS = 1.0
+
+
+class JobLog:
+    """Log the start and the end of attempts. Thread-safe.
+
+    A line names the job and those of its arguments that are numbers, UUIDs, booleans, dates or members of an enum: texts
+    could hold what must not be in a log. Of jobs that complete, no more than JOBS_PER_SECOND a second are told of one
+    by one; the rest is summed up once a second, by kind. Failures are always told.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._second = 0
+        self._told = 0
+        self._summed: dict[str, int] = {}
+        self._summed_since = time.monotonic()
+
+    def started(self, attempt: Attempt, arguments: Mapping[str, object]) -> None:
+        """Log that an attempt starts, unless many do."""
+        second = int(attempt.started)
+        if second != self._second:
+            self._second, self._told = second, 0
+        self._told += 1
+        if self._told <= JOBS_PER_SECOND:
+            attempt.is_logged = True
+            attempt.log_facts = {name: value for name, value in arguments.items() if _is_fact(value)}
+            self._bound(attempt).info("started")
+
+    def completed(self, attempt: Attempt) -> None:
+        """Log that an attempt completed, or count it for the summary."""
+        if attempt.is_logged:
+            self._bound(attempt).info("completed", seconds=round(attempt.ended - attempt.started, 3))
+        else:
+            with self._lock:
+                self._summed[attempt.job.kind] = self._summed.get(attempt.job.kind, 0) + 1
+
+    def ended(self, attempt: Attempt, verdict: Verdict) -> None:
+        """Log any other end of an attempt."""
+        log = self._bound(attempt)
+        seconds = round(attempt.ended - attempt.started, 3)
+        match verdict.outcome.value:
+            case "retried":
+                log.warning("failed", retry_in_seconds=_rounded(verdict.delay_seconds), error=verdict.error)
+            case "discarded":
+                log.error("discarded", seconds=seconds, error=verdict.error)
+            case "snoozed":
+                log.info("snoozed", seconds=seconds, again_in_seconds=_rounded(verdict.delay_seconds))
+            case outcome:
+                log.info(outcome, seconds=seconds, reason=verdict.error)
+
+    def sum_up(self) -> None:
+        """Log how many jobs completed untold; to be called about once a second."""
+        now = time.monotonic()
+        elapsed = now - self._summed_since
+        if elapsed < _SUMMARY_SECONDS:
+            return
+        with self._lock:
+            summed, self._summed = self._summed, {}
+            self._summed_since = now
+        for kind, jobs in summed.items():
+            structlog.get_logger().info("more_jobs_completed", kind=kind, jobs=jobs, seconds=round(elapsed, 3))
+
+    def _bound(self, attempt: Attempt) -> structlog.stdlib.BoundLogger:
+        log: structlog.stdlib.BoundLogger = structlog.get_logger().bind(
+            job=attempt.claimed.job_id, kind=attempt.claimed.kind, attempt=attempt.claimed.attempt, **attempt.log_facts
+        )
+        return log
+
+
+def _is_fact(value: object) -> bool:
+    return isinstance(value, int | UUID | date | Enum)
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)

@@ -1,0 +1,52 @@
+"""Hand claimed jobs to dramatiq's threads through a queue written in C."""
+
+from queue import Empty, PriorityQueue, SimpleQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dramatiq.broker import MessageProxy
+    from dramatiq.worker import _WorkQueueItem
+
+
+class JobQueue(PriorityQueue["_WorkQueueItem"]):
+    """Stand in for the priority queue of a dramatiq Worker: first in, first out, and several times as fast.
+
+    Queues are the priorities here, so there is nothing to sort. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: SimpleQueue[_WorkQueueItem | None] = SimpleQueue()
+
+    def put(self, item: "_WorkQueueItem", block: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002, FBT001, FBT002 - the queue's interface
+        """Add a message; never blocks."""
+        self._items.put(item)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> "_WorkQueueItem":  # noqa: FBT001, FBT002 - the queue's interface
+        """Take a message. Raises Empty after the timeout, or when woken."""
+        item = self._items.get(block=block, timeout=timeout)
+        if item is None:
+            raise Empty
+        return item
+
+    def qsize(self) -> int:
+        """Return how many messages wait."""
+        return self._items.qsize()
+
+    def task_done(self) -> None:
+        """Do nothing: who waits for the end of jobs waits for the room to be empty."""
+
+    def take_all(self) -> "list[MessageProxy]":
+        """Take every message that no thread has taken yet."""
+        taken: list[MessageProxy] = []
+        while True:
+            try:
+                taken.append(self.get(block=False).message)
+            except Empty:
+                if not self.qsize():
+                    return taken
+
+    def wake(self, threads: int) -> None:
+        """Make this many waiting threads look up, so that they see that they should end."""
+        for _ in range(threads):
+            self._items.put(None)
