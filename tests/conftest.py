@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
+import hypothesis
 import pytest
 
 from sweephand.postgres.embedded import EmbeddedPostgres, database_url_or_embedded
@@ -31,6 +32,9 @@ _SERVER_SETTINGS = {"max_connections": "300"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A machine of two cores that runs everything at once stalls now and then; the tests' own time limit is enough.
+    hypothesis.settings.register_profile("sweephand", deadline=None, print_blob=True)
+    hypothesis.settings.load_profile("sweephand")
     config.stash[_RESOURCES] = ExitStack()
     given: dict[str, object] = getattr(config, "workerinput", {})
     if "server_url" in given:
