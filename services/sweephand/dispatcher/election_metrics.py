@@ -1,7 +1,7 @@
 """Count what happens in an election."""
 
 from sweephand.model.lease import LeaseFailure
-from sweephand.telemetry import LeaderMetrics, RenewErrorReason
+from sweephand.telemetry import LeaderMetrics
 from sweephand.telemetry.labels import AcquiredHow, LostReason
 
 
@@ -35,4 +35,4 @@ class ElectionMetrics:
 
     def renew_error(self, failure: LeaseFailure) -> None:
         """Count a request for the lease that failed."""
-        self._metrics.renew_errors_total.labels(RenewErrorReason(failure.value).value).inc()
+        self._metrics.renew_errors_total.labels(failure.value).inc()

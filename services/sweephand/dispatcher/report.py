@@ -6,7 +6,7 @@ import structlog
 
 from sweephand.model.ticks import DueTick, MissCause, SkippedTick, Step, TickOutcome
 from sweephand.postgres.dispatch import DispatchReport
-from sweephand.telemetry import DispatcherMetrics, EnqueueErrorReason, MissedReason, TickOutcomeLabel, TickReason
+from sweephand.telemetry import DispatcherMetrics, EnqueueErrorReason
 
 _SHORT_INTERVAL = timedelta(seconds=60)
 
@@ -26,8 +26,8 @@ class TickReporter:
         self._metrics.tick_lag_seconds.observe(max(0.0, (report.started_at - due.planned_at).total_seconds()))
         self._metrics.count_dispatch(
             report.sweep,
-            reason=TickReason(due.reason.value),
-            outcome=TickOutcomeLabel(report.outcome.value),
+            reason=due.reason,
+            outcome=report.outcome,
             enqueued=report.enqueued,
             skipped_duplicates=report.skipped_duplicates,
             is_scan_truncated=report.scan_truncated,
@@ -58,13 +58,13 @@ class TickReporter:
         """Tell of a dispatch that the ledger has as an error."""
         reason = EnqueueErrorReason.STATEMENT_TIMEOUT if is_timeout else EnqueueErrorReason.STATEMENT
         self._metrics.enqueue_errors_total.labels(reason.value).inc()
-        self._metrics.ticks_total.labels(self._metrics.sweeps.label(sweep), TickOutcomeLabel.ERROR.value).inc()
+        self._metrics.ticks_total.labels(self._metrics.sweeps.label(sweep), TickOutcome.ERROR.value).inc()
         self._log.error("dispatch_failed", sweep=sweep, planned_at=due.planned_at, error=error)
 
     def fenced(self, sweep: str, *, due: DueTick) -> None:
         """Tell that a later term refused a dispatch."""
         self._metrics.fenced_total.inc()
-        self._metrics.ticks_total.labels(self._metrics.sweeps.label(sweep), TickOutcomeLabel.FENCED.value).inc()
+        self._metrics.ticks_total.labels(self._metrics.sweeps.label(sweep), TickOutcome.FENCED.value).inc()
         self._log.warning("dispatch_fenced", sweep=sweep, planned_at=due.planned_at)
 
     def run_on_start_refused(self, sweep: str) -> None:
@@ -91,7 +91,7 @@ class TickReporter:
     def _skipped(self, sweep: str, step: Step) -> None:
         for skipped in step.skipped:
             label = self._metrics.sweeps.label(sweep)
-            self._metrics.ticks_total.labels(label, TickOutcomeLabel(skipped.outcome.value).value).inc(skipped.covers)
+            self._metrics.ticks_total.labels(label, skipped.outcome.value).inc(skipped.covers)
             self._missed(sweep, skipped.cause, planned_at_seconds=skipped.planned_at.timestamp(), ticks=skipped.covers)
         for outcome in dict.fromkeys(skipped.outcome for skipped in step.skipped):
             self._log_skipped(sweep, [skipped for skipped in step.skipped if skipped.outcome is outcome])
@@ -113,8 +113,6 @@ class TickReporter:
 
     def _missed(self, sweep: str, cause: MissCause | None, *, planned_at_seconds: float, ticks: int) -> None:
         if cause is MissCause.PAUSED:  # on purpose, so no alert may look at its moment
-            self._metrics.missed_ticks_total.labels(self._metrics.sweeps.label(sweep), MissedReason.PAUSED.value).inc(ticks)
+            self._metrics.missed_ticks_total.labels(self._metrics.sweeps.label(sweep), MissCause.PAUSED.value).inc(ticks)
         elif cause is not None:
-            self._metrics.count_missed(
-                sweep, reason=MissedReason(cause.value), ticks=ticks, last_planned_at_seconds=planned_at_seconds
-            )
+            self._metrics.count_missed(sweep, reason=cause, ticks=ticks, last_planned_at_seconds=planned_at_seconds)

@@ -16,11 +16,7 @@ from sweephand.telemetry.labels import (
     EnqueueErrorReason,
     EnqueueOutcomeLabel,
     LostReason,
-    MissedReason,
     PoolState,
-    RenewErrorReason,
-    TickOutcomeLabel,
-    TickReason,
 )
 from sweephand.telemetry.leader_metrics import LeaderMetrics
 from sweephand.telemetry.logs import configure_logging
@@ -40,11 +36,7 @@ __all__ = [
     "EnqueueOutcomeLabel",
     "LeaderMetrics",
     "LostReason",
-    "MissedReason",
     "PoolState",
-    "RenewErrorReason",
-    "TickOutcomeLabel",
-    "TickReason",
     "WorkerMetrics",
     "configure_logging",
     "create_registry",

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from sweephand.telemetry.labels import CappedNames, EnqueueErrorReason, MissedReason, TickOutcomeLabel, TickReason
+from sweephand.model.ticks import MissCause, TickOutcome, TickReason
+from sweephand.telemetry.labels import CappedNames, EnqueueErrorReason
 
 _LAG_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
@@ -34,9 +35,7 @@ class DispatcherMetrics:
         """Return the dispatcher's metrics, registered."""
         prefix = "sweephand_dispatcher"
         metrics = cls(
-            enqueued_total=Counter(
-                f"{prefix}_enqueued", "Jobs that dispatches added.", ["sweep", "reason"], registry=registry
-            ),
+            enqueued_total=Counter(f"{prefix}_enqueued", "Jobs that dispatches added.", ["sweep", "reason"], registry=registry),
             skipped_duplicates_total=Counter(
                 f"{prefix}_skipped_duplicates",
                 "Rows passed over because they have an unfinished job.",
@@ -113,9 +112,9 @@ class DispatcherMetrics:
         for reason in TickReason:
             self.enqueued_total.labels(label, reason.value)
             self.skipped_duplicates_total.labels(label, reason.value)
-        for missed in MissedReason:
+        for missed in MissCause:
             self.missed_ticks_total.labels(label, missed.value)
-        for outcome in TickOutcomeLabel:
+        for outcome in TickOutcome:
             self.ticks_total.labels(label, outcome.value)
         self.scan_truncated_total.labels(label)
 
@@ -124,7 +123,7 @@ class DispatcherMetrics:
         sweep: str,
         *,
         reason: TickReason,
-        outcome: TickOutcomeLabel,
+        outcome: TickOutcome,
         enqueued: int,
         skipped_duplicates: int,
         is_scan_truncated: bool = False,
@@ -137,7 +136,7 @@ class DispatcherMetrics:
         if is_scan_truncated:
             self.scan_truncated_total.labels(label).inc()
 
-    def count_missed(self, sweep: str, *, reason: MissedReason, ticks: int, last_planned_at_seconds: float) -> None:
+    def count_missed(self, sweep: str, *, reason: MissCause, ticks: int, last_planned_at_seconds: float) -> None:
         """Count ticks that did not run at their planned time, made up for or not; `last_planned_at_seconds` is the latest one's planned time, in Unix seconds."""
         label = self.sweeps.label(sweep)
         self.missed_ticks_total.labels(label, reason.value).inc(ticks)

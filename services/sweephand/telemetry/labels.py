@@ -4,37 +4,6 @@ from enum import StrEnum
 from threading import Lock
 
 
-class TickReason(StrEnum):
-    """Why a dispatch took place."""
-
-    TICK = "tick"
-    RUN_ON_START = "run_on_start"
-    CATCH_UP = "catch_up"
-    MANUAL = "manual"
-
-
-class TickOutcomeLabel(StrEnum):
-    """How an expected tick ended, as the ledger has it."""
-
-    OK = "ok"
-    EMPTY = "empty"
-    ERROR = "error"
-    PAUSED = "paused"
-    SKIPPED_OVERLAP = "skipped_overlap"
-    FENCED = "fenced"
-    MISSED = "missed"
-    COLLAPSED = "collapsed"
-
-
-class MissedReason(StrEnum):
-    """Why an expected tick did not run."""
-
-    NO_LEADER = "no_leader"
-    DB_DOWN = "db_down"
-    LATE = "late"
-    PAUSED = "paused"
-
-
 class EnqueueErrorReason(StrEnum):
     """Why a dispatch or one of its rows did not become a job."""
 
@@ -71,19 +40,6 @@ class LostReason(StrEnum):
     STUCK = "stuck"
     ERROR = "error"
     FROZEN = "frozen"
-
-
-class RenewErrorReason(StrEnum):
-    """Why a request for the lease failed."""
-
-    CONFLICT = "conflict"
-    FORBIDDEN = "forbidden"
-    UNAUTHORIZED = "unauthorized"
-    NOT_FOUND = "not_found"
-    TIMEOUT = "timeout"
-    NETWORK = "network"
-    SERVER = "server"
-    OTHER = "other"
 
 
 class DiscardReason(StrEnum):

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from sweephand.telemetry.labels import AcquiredHow, LostReason, RenewErrorReason
+from sweephand.model.lease import LeaseFailure
+from sweephand.telemetry.labels import AcquiredHow, LostReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,7 @@ class LeaderMetrics:
             acquired_total=Counter(
                 "sweephand_leader_acquired", "Times that this process gained the lead.", ["how"], registry=registry
             ),
-            lost_total=Counter(
-                "sweephand_leader_lost", "Times that this process's lead ended.", ["reason"], registry=registry
-            ),
+            lost_total=Counter("sweephand_leader_lost", "Times that this process's lead ended.", ["reason"], registry=registry),
             renew_errors_total=Counter(
                 "sweephand_leader_renew_errors", "Requests for the lease that failed.", ["reason"], registry=registry
             ),
@@ -45,9 +44,7 @@ class LeaderMetrics:
                 buckets=(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
                 registry=registry,
             ),
-            term=Gauge(
-                "sweephand_leader_term", "The term that this process leads in; 0 when it does not.", registry=registry
-            ),
+            term=Gauge("sweephand_leader_term", "The term that this process leads in; 0 when it does not.", registry=registry),
             unconfirmed=Gauge(
                 "sweephand_leader_unconfirmed",
                 "1 while this process goes on leading although nobody confirms its lease.",
@@ -58,7 +55,7 @@ class LeaderMetrics:
             metrics.acquired_total.labels(how.value)
         for lost in LostReason:
             metrics.lost_total.labels(lost.value)
-        for error in RenewErrorReason:
+        for error in LeaseFailure:
             metrics.renew_errors_total.labels(error.value)
         return metrics
 

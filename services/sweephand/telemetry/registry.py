@@ -26,9 +26,7 @@ def create_registry(settings: Settings) -> CollectorRegistry:
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
-    build = Info(
-        "sweephand_build", "The version, the revision it was built from and the Python that runs it.", registry=registry
-    )
+    build = Info("sweephand_build", "The version, the revision it was built from and the Python that runs it.", registry=registry)
     build.info(
         {
             "version": metadata.version("sweephand"),

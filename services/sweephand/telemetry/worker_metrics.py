@@ -76,9 +76,7 @@ class WorkerMetrics:
                 buckets=(0.1, 0.5, 1, 5, 10, 20, 30, 60, 120, 300, 900),
                 registry=registry,
             ),
-            listener_connected=Gauge(
-                f"{prefix}_listener_connected", "1 while notifications are listened to.", registry=registry
-            ),
+            listener_connected=Gauge(f"{prefix}_listener_connected", "1 while notifications are listened to.", registry=registry),
             notify_reconnects_total=Counter(
                 f"{prefix}_notify_reconnects", "Times that the listening connection was made anew.", registry=registry
             ),
