@@ -137,7 +137,7 @@ class DispatcherMetrics:
             self.scan_truncated_total.labels(label).inc()
 
     def count_missed(self, sweep: str, *, reason: MissCause, ticks: int, last_planned_at_seconds: float) -> None:
-        """Count ticks that did not run at their planned time, made up for or not; `last_planned_at_seconds` is the latest one's planned time, in Unix seconds."""
+        """Count ticks that did not run when planned, made up for or not; the moment is the latest one's, in Unix seconds."""
         label = self.sweeps.label(sweep)
         self.missed_ticks_total.labels(label, reason.value).inc(ticks)
         self.last_missed_tick_timestamp_seconds.labels(label).set(last_planned_at_seconds)
