@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import ExitStack
 from threading import Timer
 from time import monotonic
+from typing import NoReturn
 
 import structlog
 import uvicorn
@@ -92,7 +93,7 @@ def _serve(server: "_Server", *, listener: socket.socket) -> bool:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server with our signals: it ends on the first one, at once on the second, with exit code 0."""
+    """uvicorn's server with our signals: exit code 0 after the first one, 1 at once on a second."""
 
     def __init__(self, config: uvicorn.Config, *, grace_seconds: float) -> None:
         super().__init__(config)
@@ -132,17 +133,17 @@ class _Server(uvicorn.Server):
 
     def _stop(self, number: signal.Signals) -> None:
         if self.should_exit:
-            self.force_exit = True
-            return
+            # Not uvicorn's force_exit: that one still waits for open connections.
+            _exit_now("stop_forced")
         structlog.get_logger().info("stop_requested", signal=number.name, grace_seconds=self._grace_seconds)
         self.should_exit = True
-        last_resort = Timer(self._grace_seconds + _EXIT_AFTER_GRACE_SECONDS, _exit_now)
+        last_resort = Timer(self._grace_seconds + _EXIT_AFTER_GRACE_SECONDS, _exit_now, args=("stop_timed_out",))
         last_resort.daemon = True
         last_resort.start()
 
 
-def _exit_now() -> None:
-    structlog.get_logger().error("stop_timed_out")
+def _exit_now(event: str) -> NoReturn:
+    structlog.get_logger().error(event)
     os._exit(1)
 
 
@@ -180,7 +181,9 @@ def _listen(host: str, *, port: int) -> Generator[socket.socket, None, None]:
     try:
         listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise SettingsError(f"SWEEPHAND_API_PORT={port}: cannot listen on {host}:{port}: {error.strerror}") from error
+        # create_server puts the address, which is said already, in brackets behind the reason.
+        reason = str(error.strerror).partition(" (")[0]
+        raise SettingsError(f"SWEEPHAND_API_PORT={port}: cannot listen on {host}:{port}: {reason}") from error
     with listener:
         yield listener
 
