@@ -7,7 +7,7 @@ ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint venv
+.PHONY: help demo test lint venv broken-venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ lint: .venv/made ## Check style, types and which part may import which
 	@.venv/bin/lint-imports --no-logo
 
 venv: .venv/made ## Make or refresh .venv, the virtual environment that all else uses
+
+# A .venv whose interpreter was removed since is made again.
+.venv/made: $(if $(shell test -x $(PY) || echo broken),broken-venv)
+broken-venv:
 
 .venv/made: pyproject.toml requirements/build.txt requirements/dev.txt tools/make_venv
 	@PYTHON="$(PYTHON)" tools/make_venv
