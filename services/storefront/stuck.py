@@ -17,10 +17,7 @@ def main(count: int) -> None:
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
     ids = insert_stuck_products(postgres_engine(settings.database_url), count=count)
-    click.echo(
-        f"inserted {count} stuck products, ids {ids[0]} to {ids[-1]}; a tick within "
-        f"{settings.scan_interval_seconds:g} s finds the oldest {settings.batch_limit} of them"
-    )
+    click.echo(f"inserted {count} stuck products, ids {ids[0]} to {ids[-1]}; the next tick of the sweep finds them")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from threading import Event
 
 from dramatiq.asyncio import async_to_sync
+from structlog.contextvars import bound_contextvars
 
 from sweephand.app import App
 from sweephand.context import JobContext, running_job
@@ -79,7 +80,8 @@ class Runner:
             claimed.tick_id,
             claimed.created_at,
         )
-        with running_job(context):
+        # What the job itself logs names the job too.
+        with running_job(context), bound_contextvars(job=claimed.job_id, kind=claimed.kind, attempt=claimed.attempt):
             self._functions[attempt.job.kind](**arguments)
 
     def _end(self, attempt: Attempt, verdict: Verdict) -> None:
