@@ -28,7 +28,7 @@ from sweephand.model.errors import (
     SweephandError,
 )
 from sweephand.model.outcomes import CancelJob, DiscardJob, RetryJob, Snooze
-from sweephand.postgres.enqueue import EnqueueOutcome, enqueue
+from sweephand.postgres.enqueue import EnqueueOutcome, enqueue, enqueue_many
 from sweephand.sweep import Sweep
 
 __all__ = [
@@ -53,4 +53,5 @@ __all__ = [
     "SweephandError",
     "current_job",
     "enqueue",
+    "enqueue_many",
 ]

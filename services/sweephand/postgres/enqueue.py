@@ -1,40 +1,29 @@
-"""Enqueue a job in the caller's open transaction, whatever driver the caller holds.
+"""Enqueue jobs in the caller's open transaction: one statement, one round trip, for one job or for thousands.
 
-One statement for a job, one round trip. The server computes the unique key; a duplicate inserts nothing and is answered
-with the id of the unfinished job. NOTIFY goes out with the caller's commit, and the caller's rollback takes all of it back.
-`ALTER DATABASE … SET sweephand.notify = off` silences NOTIFY; workers then find jobs by polling.
+The server computes the unique key; a duplicate inserts nothing and is answered with the id of the unfinished job. NOTIFY goes
+out with the caller's commit, and the caller's rollback takes all of it back. `ALTER DATABASE … SET sweephand.notify = off`
+silences NOTIFY; workers then find jobs by polling.
 """
 
-import functools
-import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, TypeAlias, overload
+from typing import ParamSpec, overload
 
 import psycopg
-import psycopg.rows
-from psycopg.pq import TransactionStatus
 
 from sweephand.job import Job
-from sweephand.model.errors import ConflictError, NoTransactionError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, TextClause
-    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
-    from sqlalchemy.orm import Session, scoped_session
+from sweephand.model.errors import ArgumentsError, ConflictError
+from sweephand.postgres.callers_transaction import AnyAsync, AnySync, Plan, Statement, run
 
 P = ParamSpec("P")
-Values: TypeAlias = Mapping[str, object]
-SQLAlchemySync: TypeAlias = "Session | scoped_session[Session] | Connection"
-SQLAlchemyAsync: TypeAlias = "AsyncSession | async_scoped_session[AsyncSession] | AsyncConnection"
-AnySync: TypeAlias = "SQLAlchemySync | psycopg.Connection[object]"
-AnyAsync: TypeAlias = "SQLAlchemyAsync | psycopg.AsyncConnection[object]"
+
+MOST_AT_ONCE = 10_000
 
 # A duplicate that commits while the statement runs is invisible to its snapshot: no row comes back, and the next try sees
 # it. It can finish and be replaced meanwhile, hence several tries, and an error if even they find nothing.
 _TRIES = 5
 
-_STATEMENT = """
+_ONE = Statement("""
 WITH given AS (
     SELECT CASE WHEN CAST(:is_unique AS boolean) THEN
                sweephand.unique_key(CAST(:kind AS text), CAST(:args AS jsonb), CAST(:counted AS text[]))
@@ -62,7 +51,49 @@ UNION ALL
 SELECT job.id, true FROM sweephand.job JOIN given USING (unique_key)
 WHERE job.state IN ('scheduled', 'available', 'running', 'retryable') AND NOT EXISTS (SELECT FROM inserted)
 LIMIT 1
-"""
+""")
+
+_MANY = Statement("""
+WITH given AS MATERIALIZED (
+    SELECT position, args, CASE WHEN CAST(:is_unique AS boolean) THEN
+               sweephand.unique_key(CAST(:kind AS text), args, CAST(:counted AS text[])) END AS unique_key
+    FROM (SELECT position, CAST(item AS jsonb) AS args
+          FROM unnest(CAST(:args AS text[])) WITH ORDINALITY AS listed (item, position)) AS parsed
+), moment AS (
+    SELECT coalesce(CAST(:scheduled_at AS timestamptz), now() + make_interval(secs => CAST(:delay AS float8)))
+        AS scheduled_at
+), first AS (         -- of equal items in the batch only the first can become a job
+    SELECT DISTINCT ON (unique_key, CASE WHEN unique_key IS NULL THEN position END) position, args, unique_key
+    FROM given ORDER BY unique_key, CASE WHEN unique_key IS NULL THEN position END, position
+), numbered AS (      -- ids in the caller's order, so that workers take the jobs in it
+    SELECT position, args, unique_key, nextval(pg_get_serial_sequence('sweephand.job', 'id')) AS id
+    FROM (SELECT * FROM first ORDER BY position) AS ordered
+), inserted AS (      -- written in the order of the keys, so that two writers cannot deadlock
+    INSERT INTO sweephand.job (id, kind, queue, args, state, max_attempts, timeout_seconds, retain_seconds,
+                               unique_key, unique_until_start, scheduled_at)
+    SELECT id, CAST(:kind AS text), CAST(:queue AS text), args,
+           CASE WHEN scheduled_at > now() THEN 'scheduled' ELSE 'available' END,
+           CAST(:max_attempts AS integer), CAST(:timeout AS float8), CAST(:retain AS float8),
+           unique_key, CAST(:until_start AS boolean), coalesce(scheduled_at, now())
+    FROM numbered CROSS JOIN moment ORDER BY unique_key, id
+    ON CONFLICT (unique_key)
+        WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'available', 'running', 'retryable')
+        DO NOTHING
+    RETURNING id, unique_key, state
+), notified AS (
+    SELECT pg_notify('sweephand.' || CAST(:queue AS text), '')
+    WHERE EXISTS (SELECT FROM inserted WHERE state = 'available')
+        AND current_setting('sweephand.notify', true) IS DISTINCT FROM 'off'
+)
+SELECT given.position, coalesce(mine.id, equal.id, earlier.id) AS id, mine.id IS NULL AS is_duplicate
+FROM given
+LEFT JOIN (SELECT numbered.position, id FROM numbered JOIN inserted USING (id)) AS mine ON mine.position = given.position
+LEFT JOIN inserted AS equal ON equal.unique_key = given.unique_key
+LEFT JOIN sweephand.job AS earlier ON earlier.unique_key = given.unique_key
+    AND earlier.state IN ('scheduled', 'available', 'running', 'retryable')
+LEFT JOIN notified ON true
+ORDER BY given.position
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +105,9 @@ class EnqueueOutcome:
 
 
 @overload
-def enqueue(connection: "AnySync", job: Job[P], /, *args: P.args, **kwargs: P.kwargs) -> EnqueueOutcome: ...
+def enqueue(connection: AnySync, job: Job[P], /, *args: P.args, **kwargs: P.kwargs) -> EnqueueOutcome: ...
 @overload
-def enqueue(connection: "AnyAsync", job: Job[P], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[EnqueueOutcome]: ...
+def enqueue(connection: AnyAsync, job: Job[P], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[EnqueueOutcome]: ...
 def enqueue(
     connection: "AnySync | AnyAsync", job: Job[P], /, *args: P.args, **kwargs: P.kwargs
 ) -> EnqueueOutcome | Awaitable[EnqueueOutcome]:
@@ -91,12 +122,37 @@ def enqueue(
         ArgumentsError: the arguments do not fit the job's parameters or cannot be stored.
         ConflictError: equal jobs came and went faster than could be answered; try again.
     """
-    values = _values(job, job.encode(job.bind(*args, **kwargs)))
-    if isinstance(connection, psycopg.Connection):
-        return _on_psycopg(connection, values)
-    if isinstance(connection, psycopg.AsyncConnection):
-        return _on_async_psycopg(connection, values)
-    return _on_sqlalchemy(connection, values)
+    return run(connection, _enqueue_one(job, job.encode(job.bind(*args, **kwargs))))
+
+
+@overload
+def enqueue_many(connection: AnySync, job: Job[P], arguments: Iterable[Mapping[str, object]]) -> list[EnqueueOutcome]: ...
+@overload
+def enqueue_many(
+    connection: AnyAsync, job: Job[P], arguments: Iterable[Mapping[str, object]]
+) -> Awaitable[list[EnqueueOutcome]]: ...
+def enqueue_many(
+    connection: "AnySync | AnyAsync", job: Job[P], arguments: Iterable[Mapping[str, object]]
+) -> list[EnqueueOutcome] | Awaitable[list[EnqueueOutcome]]:
+    """Enqueue `job` once for each mapping of arguments, in one statement; otherwise as `enqueue`.
+
+    Returns an outcome for each item, in order: the new job's id, or the id of the job that it is a duplicate of, which may
+    be that of an equal item of the same call. At most 10,000 items; all are checked before anything is written.
+
+    Raises:
+        NoTransactionError: no transaction is open on the connection.
+        ArgumentsError: an item does not fit; the message starts with its index. Or there are more than 10,000.
+        ConflictError: equal jobs came and went faster than could be answered; try again.
+    """
+    encoded: list[str] = []
+    for index, item in enumerate(arguments):
+        try:
+            encoded.append(job.encode(item))
+        except ArgumentsError as error:
+            raise ArgumentsError(f"item {index}: {error}") from error
+    if len(encoded) > MOST_AT_ONCE:
+        raise ArgumentsError(f"{len(encoded)} items at once; {MOST_AT_ONCE} is the most, call it for parts of them")
+    return run(connection, _enqueue_listed(job, encoded))
 
 
 def enqueue_encoded(connection: "psycopg.Connection[object]", job: Job[...], args: str) -> EnqueueOutcome:
@@ -106,101 +162,39 @@ def enqueue_encoded(connection: "psycopg.Connection[object]", job: Job[...], arg
         NoTransactionError: no transaction is open on the connection.
         ConflictError: equal jobs came and went faster than could be answered.
     """
-    return _on_psycopg(connection, _values(job, args))
+    return run(connection, _enqueue_one(job, args))
 
 
-def _on_psycopg(connection: "psycopg.Connection[object]", values: Values) -> EnqueueOutcome:
-    if connection.info.transaction_status is TransactionStatus.IDLE:
-        raise NoTransactionError(_no_transaction("psycopg connection", "with connection.transaction():"))
-    with connection.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
-        for _ in range(_TRIES):
-            row = cursor.execute(_psycopg_statement(), values).fetchone()
-            if row is not None:
-                return EnqueueOutcome(*row)
-    raise _never_seen(values)
-
-
-async def _on_async_psycopg(connection: "psycopg.AsyncConnection[object]", values: Values) -> EnqueueOutcome:
-    if connection.info.transaction_status is TransactionStatus.IDLE:
-        raise NoTransactionError(_no_transaction("psycopg connection", "async with connection.transaction():"))
-    async with connection.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
-        for _ in range(_TRIES):
-            row = await (await cursor.execute(_psycopg_statement(), values)).fetchone()
-            if row is not None:
-                return EnqueueOutcome(*row)
-    raise _never_seen(values)
-
-
-def _on_sqlalchemy(connection: "SQLAlchemySync | SQLAlchemyAsync", values: Values) -> EnqueueOutcome | Awaitable[EnqueueOutcome]:
-    # Imported only when a caller already has it: a worker that never enqueues this way saves 20 MB.
-    from sqlalchemy import Connection
-    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
-    from sqlalchemy.orm import Session, scoped_session
-
-    if isinstance(connection, scoped_session | async_scoped_session):
-        connection = connection()
-    match connection:
-        case Session():
-            if not connection.in_transaction():
-                raise NoTransactionError(_no_transaction("Session", "with session.begin():"))
-            return _on_connection(connection.connection(), values)
-        case Connection():
-            return _on_connection(connection, values)
-        case AsyncSession():
-            return _on_async_session(connection, values)
-        case AsyncConnection():
-            return _on_async_connection(connection, values)
-        case _:
-            raise TypeError(
-                f"enqueue got {type(connection).__name__}; pass a SQLAlchemy Session, AsyncSession, Connection or "
-                "AsyncConnection, or a psycopg connection, with its transaction open"
-            )
-
-
-def _on_connection(connection: "Connection", values: Values) -> EnqueueOutcome:
-    if not connection.in_transaction() or _is_autocommit(connection):
-        raise NoTransactionError(_no_transaction("Connection", "with connection.begin():"))
+def _enqueue_one(job: Job[...], args: str) -> Plan[EnqueueOutcome]:
+    values = _values(job) | {"args": args}
     for _ in range(_TRIES):
-        row = connection.execute(_sqlalchemy_statement(), values).first()
-        if row is not None:
-            return EnqueueOutcome(*row)
-    raise _never_seen(values)
+        rows = yield _ONE, values
+        if rows:
+            job_id, is_duplicate = rows[0]
+            return EnqueueOutcome(int(str(job_id)), bool(is_duplicate))
+    raise _never_seen(job)
 
 
-async def _on_async_session(session: "AsyncSession", values: Values) -> EnqueueOutcome:
-    if not session.in_transaction():
-        raise NoTransactionError(_no_transaction("AsyncSession", "async with session.begin():"))
-    return await _on_async_connection(await session.connection(), values)
+def _enqueue_listed(job: Job[...], encoded: Sequence[str]) -> Plan[list[EnqueueOutcome]]:
+    outcomes: dict[int, EnqueueOutcome] = {}
+    missing = list(range(len(encoded)))
+    for _ in range(_TRIES):
+        if not missing:
+            break
+        rows = yield _MANY, _values(job) | {"args": [encoded[index] for index in missing]}
+        for position, job_id, is_duplicate in rows:
+            if job_id is not None:
+                outcomes[missing[int(str(position)) - 1]] = EnqueueOutcome(int(str(job_id)), bool(is_duplicate))
+        missing = [index for index in missing if index not in outcomes]
+    if missing:
+        raise _never_seen(job)
+    return [outcomes[index] for index in range(len(encoded))]
 
 
-async def _on_async_connection(connection: "AsyncConnection", values: Values) -> EnqueueOutcome:
-    if not connection.in_transaction():
-        raise NoTransactionError(_no_transaction("AsyncConnection", "async with connection.begin():"))
-    return await connection.run_sync(_on_connection, values)
-
-
-def _is_autocommit(connection: "Connection") -> bool:
-    """Tell whether the driver commits each statement, whatever SQLAlchemy's transaction says."""
-    return bool(getattr(connection.connection.dbapi_connection, "autocommit", False))
-
-
-@functools.cache
-def _psycopg_statement() -> str:
-    return re.sub(r":(\w+)", r"%(\1)s", _STATEMENT)
-
-
-@functools.cache
-def _sqlalchemy_statement() -> "TextClause":
-    from sqlalchemy import text
-
-    return text(_STATEMENT)
-
-
-def _values(job: Job[P], args: str) -> Values:
+def _values(job: Job[...]) -> dict[str, object]:
     return {
         "kind": job.kind,
         "queue": job.queue,
-        "args": args,
         "is_unique": job.unique.mode is not None,
         "until_start": job.unique.mode == "until_start",
         "counted": None if job.unique.args is None else list(job.unique.args),
@@ -212,9 +206,5 @@ def _values(job: Job[P], args: str) -> Values:
     }
 
 
-def _no_transaction(what: str, how: str) -> str:
-    return f"enqueue needs the caller's open transaction, and this {what} has none; call it inside `{how}`"
-
-
-def _never_seen(values: Values) -> ConflictError:
-    return ConflictError(f"equal {values['kind']} jobs kept coming and going through {_TRIES} tries; enqueue again")
+def _never_seen(job: Job[...]) -> ConflictError:
+    return ConflictError(f"equal {job.kind} jobs kept coming and going through {_TRIES} tries; enqueue again")
