@@ -16,6 +16,7 @@ import pytest
 
 from sweephand.postgres.embedded import EmbeddedPostgres, database_url_or_embedded
 from tests.support.databases import Databases
+from tests.support.network import DatabaseGate
 from tests.support.processes import Commands
 
 
@@ -83,6 +84,14 @@ def empty_database_url(databases: Databases) -> Iterator[str]:
     url = databases.create_empty()
     yield url
     databases.drop(url)
+
+
+@pytest.fixture
+def database_gate(database_url: str) -> Iterator[DatabaseGate]:
+    """A way to this test's database that can be frozen, cut and closed."""
+    gate = DatabaseGate(database_url)
+    yield gate
+    gate.close()
 
 
 @pytest.fixture
