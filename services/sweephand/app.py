@@ -151,6 +151,7 @@ class App:
         run_on_start: bool = True,
         catch_up: Literal["none", "latest"] | int = "latest",
         overlap: Literal["skip", "queue"] = "skip",
+        jitter: timedelta = timedelta(0),
         statement_timeout: timedelta = timedelta(seconds=30),
     ) -> "Callable[[Callable[[], SelectBase]], Sweep]":
         """Register a function that returns the SELECT of the rows to mend, oldest first; its columns are the job's arguments.
@@ -166,6 +167,7 @@ class App:
             run_on_start: tick when leadership is gained, unless the present period has had its tick.
             catch_up: what becomes of ticks that nobody ran: "none", "latest" (one for all), or the number of them that run.
             overlap: what becomes of ticks that come due while the one before still runs: "skip" or "queue" (one of them runs).
+            jitter: spread: each sweep is later by its own fixed part of this, so that many sweeps do not tick together.
             statement_timeout: what the scan may take before the tick ends as an error.
 
         Raises:
@@ -177,7 +179,9 @@ class App:
             owner = f"{_where(select)}: sweep {label}"
             self._check_sweep(owner, label, limit=limit, scan_bound=scan_bound, timeout=statement_timeout, enqueues=enqueues)
             policy = TickPolicy(
-                schedule=make_schedule(every=every, cron=cron, timezone=timezone, owner=owner),
+                schedule=make_schedule(
+                    every=every, cron=cron, timezone=timezone, jitter=jitter, name=f"{self.name}/{label}", owner=owner
+                ),
                 run_on_start=run_on_start,
                 catch_up=_catch_up(owner, catch_up),
                 overlap=_overlap(owner, overlap),

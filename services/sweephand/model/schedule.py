@@ -7,6 +7,7 @@ twice runs once, at its first occurrence, unless the hour or minute field is a w
 of both hours). This is the contract of Debian's cron, which cronsim implements.
 """
 
+import hashlib
 import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -132,12 +133,60 @@ class Cron:
             previous = planned
 
 
-def make_schedule(*, every: timedelta | None, cron: str | None, timezone: str, owner: str) -> Schedule:
-    """Return the schedule that a sweep's decorator asks for.
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """Be another schedule, every planned time later by a fixed amount."""
+
+    schedule: Schedule
+    by: timedelta
+
+    def first(self, *, anchor: datetime) -> datetime:
+        """Return the shifted planned time whose period contains `anchor`."""
+        return self.schedule.first(anchor=anchor) + self.by
+
+    def after(self, moment: datetime, *, anchor: datetime) -> datetime:
+        """Return the first shifted planned time later than `moment`."""
+        return self.schedule.after(moment - self.by, anchor=anchor) + self.by
+
+    def between(self, start: datetime, end: datetime, *, anchor: datetime) -> Iterator[datetime]:
+        """Yield the shifted planned times in [start, end], latest first."""
+        for planned in self.schedule.between(start - self.by, end - self.by, anchor=anchor):
+            yield planned + self.by
+
+    def count(self, start: datetime, end: datetime, *, anchor: datetime) -> int:
+        """Return how many shifted planned times lie in [start, end]."""
+        return self.schedule.count(start - self.by, end - self.by, anchor=anchor)
+
+    def __str__(self) -> str:
+        """Return for example `every 60 s, shifted by 12.5 s`."""
+        return f"{self.schedule}, shifted by {self.by.total_seconds():g} s"
+
+
+def shift_of(name: str, *, jitter: timedelta) -> timedelta:
+    """Return a part of `jitter` that depends on `name` only, in whole milliseconds.
+
+    The same on every replica and after every restart, so that jitter spreads many sweeps without moving any one's grid.
+    """
+    fraction = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) / 2**64
+    return timedelta(milliseconds=int(fraction * (jitter / timedelta(milliseconds=1))))
+
+
+def make_schedule(
+    *, every: timedelta | None, cron: str | None, timezone: str, jitter: timedelta, name: str, owner: str
+) -> Schedule:
+    """Return the schedule that a sweep's decorator asks for; `name` decides its part of the jitter.
 
     Raises:
-        AppError: neither or both of `every` and `cron`, an interval under 1 s, a bad expression or an unknown time zone.
+        AppError: neither or both of `every` and `cron`, an interval under 1 s, a bad expression, an unknown time zone, or a
+            jitter that is negative or longer than the interval.
     """
+    if jitter < timedelta(0) or (every is not None and jitter >= every):
+        raise AppError(f"{owner}: jitter={jitter}; give a time from 0 to less than the interval")
+    schedule = _unshifted(every=every, cron=cron, timezone=timezone, owner=owner)
+    return Shifted(schedule, shift_of(name, jitter=jitter)) if jitter else schedule
+
+
+def _unshifted(*, every: timedelta | None, cron: str | None, timezone: str, owner: str) -> Schedule:
     if every is not None and cron is None:
         if every < MIN_INTERVAL:
             raise AppError(f"{owner}: every={every.total_seconds():g} s is under 1 s; a sweep is not a loop, use 1 s or more")
