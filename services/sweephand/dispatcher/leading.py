@@ -1,7 +1,7 @@
 """Lead: begin a term, and run the tick loop and the leader's lanes inside it until the lead is lost."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import psycopg
 import structlog
@@ -13,7 +13,6 @@ from sweephand.dispatcher.leadership import Leadership
 from sweephand.dispatcher.loop import TickLoop
 from sweephand.dispatcher.report import TickReporter
 from sweephand.model.errors import DatabaseError
-from sweephand.model.schedule import Every
 from sweephand.postgres import leader, sweeps
 from sweephand.postgres.connect import connect_async, conninfo, unreachable
 from sweephand.postgres.leader import Term
@@ -56,7 +55,7 @@ class Leading:
         self._term = term
         self._leader_metrics.term.set(term.number)
         self._log.info("term_began", term=term.number, sweeps=len(self._app.sweeps))
-        self._warn_of_short_intervals()
+        self._warn_of_short_intervals(term.since)
         try:
             async with self._open_pool() as pool, asyncio.TaskGroup() as group:
                 loop = TickLoop(
@@ -152,12 +151,15 @@ class Leading:
             Lane("retention", every_seconds=60, deadline_seconds=600, run_once=retain_once),
         )
 
-    def _warn_of_short_intervals(self) -> None:
+    def _warn_of_short_intervals(self, since: datetime) -> None:
         if self._settings.environment is not Environment.PRODUCTION:
             return
         for sweep in self._app.sweeps.values():
-            if isinstance(sweep.policy.schedule, Every) and sweep.policy.schedule.interval < _SHORT_INTERVAL:
-                self._reporter.short_interval(sweep.name, interval=sweep.policy.schedule.interval)
+            schedule = sweep.policy.schedule
+            first = schedule.after(since, anchor=since)
+            interval = schedule.after(first, anchor=since) - first
+            if interval < _SHORT_INTERVAL:
+                self._reporter.short_interval(sweep.name, interval=interval)
 
     def _open_pool(self) -> "AsyncConnectionPool[psycopg.AsyncConnection]":
         """Return the tick loop's connections: one to read with, and one for each dispatch that may run at once."""
