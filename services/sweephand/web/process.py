@@ -185,6 +185,9 @@ def _listen(host: str, *, port: int) -> Generator[socket.socket, None, None]:
         reason = str(error.strerror).partition(" (")[0]
         raise SettingsError(f"SWEEPHAND_API_PORT={port}: cannot listen on {host}:{port}: {reason}") from error
     with listener:
+        # asyncio sets it only on sockets that name their protocol, and these do not: without it, an answer of two packets
+        # waits 40 ms for the client's delayed acknowledgement. Accepted sockets inherit it.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield listener
 
 
