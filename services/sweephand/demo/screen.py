@@ -12,6 +12,7 @@ from sweephand.demo.lines import LogLine
 
 _INDENT = "   "
 _ROLE_STYLES = {"api": "cyan", "worker": "green", "dispatcher": "magenta", "migrate": "yellow"}
+_COUNTS = r"\b(enqueued|skipped_duplicates)=\d+"
 _LEVEL_STYLES = {"warning": "yellow", "error": "red", "critical": "bold red"}
 
 
@@ -89,6 +90,7 @@ class Screen:
         """Show a process's log line. On a terminal, the worker's good news are cut to one row."""
         head = Text.assemble(_INDENT, (f"{line.role} | ", _ROLE_STYLES.get(line.role, "")))
         text = Text(line.text, style=_LEVEL_STYLES.get(line.level, "dim"))
+        text.highlight_regex(_COUNTS, style="bold not dim")
         if self._is_live and line.role == "worker" and line.level not in _LEVEL_STYLES:
             text.truncate(self._console.width - head.cell_len, overflow="ellipsis")
         self._print(head, text)

@@ -224,14 +224,14 @@ class _Story:
 
 
 def _meaning(tick: Tick) -> str:
-    enqueued, skipped = _rows(tick.enqueued), _rows(tick.skipped_duplicates)
+    skipped = _rows(tick.skipped_duplicates)
     match tick:
         case Tick(enqueued=0):
             return f"= {skipped} found, still with an unfinished job: skipped"
         case Tick(skipped_duplicates=0):
-            return f"= {enqueued} found without a job: one enqueued for each"
+            return f"= {_rows(tick.enqueued)} found without a job: one enqueued for each"
         case _:
-            return f"= {enqueued} more got a job; {skipped} still had an unfinished one: skipped, not enqueued twice"
+            return f"= {tick.enqueued} more got a job; {skipped} still had an unfinished one: skipped, not enqueued twice"
 
 
 def _rows(count: int) -> str:
