@@ -1,19 +1,27 @@
 # Everything runs from .venv, which the first command that needs it makes; see `make help`.
 # PYTHON: the interpreter to make it with. JOBS: how many test processes. ARGS: more for pytest, for example ARGS="-k backoff".
+# COUNT: how many products to get stuck.
 PYTHON ?= python3
 JOBS ?= 2
 ARGS ?=
+COUNT ?= 5
 
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint venv broken-venv
+.PHONY: help demo stuck dev test lint venv broken-venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/made ## See it work: all processes, stuck products found and mended, under a minute (KEEP=1 stays up)
 	@$(PY) -m sweephand demo $(if $(KEEP),--keep)
+
+stuck: .venv/made ## Insert COUNT=5 stuck products into the running system whose DATABASE_URL you name
+	@$(PY) -m storefront.stuck --count $(COUNT)
+
+dev: .venv/made ## Run the storefront's processes here until Ctrl-C
+	@$(PY) -m sweephand dev --app storefront.app:create_app
 
 test: .venv/made ## Run all tests on a PostgreSQL of their own, or on the server of DATABASE_URL
 	@$(PY) -m pytest --numprocesses=$(JOBS) $(ARGS)
