@@ -9,7 +9,8 @@ from sweephand.model.outcomes import AttemptOutcome
 from sweephand.postgres.array_literals import array_literal
 
 # Errors and tracebacks are NULL for most attempts: their arrays may be shorter, and unnest fills up with NULL.
-# Each outcome finds its row by the primary key; the test of the plan watches over that.
+# `id = ANY (ARRAY (…))` makes each outcome find its row by the primary key: the planner takes such an array for short. The
+# join alone was planned as a scan of the table; a test of the plan watches over that.
 # What a job asked for loses against a cancellation that was asked for meanwhile, unless the job is finished anyway.
 FINISH = """
 WITH ended AS (
@@ -35,7 +36,7 @@ WITH ended AS (
             ELSE now() + make_interval(secs => ended.delay_seconds) END,
         claim_token = NULL
     FROM ended
-    WHERE job.id = ended.id AND job.attempt = ended.attempt AND job.claim_token = ended.claim_token
+    WHERE job.id = ANY (ARRAY (SELECT id FROM ended)) AND job.id = ended.id AND job.attempt = ended.attempt AND job.claim_token = ended.claim_token
     RETURNING ended.*, job.state, job.worker_id
 ), recorded AS (
     INSERT INTO sweephand.job_attempt

@@ -48,7 +48,7 @@ WITH lost AS (
             ELSE job.scheduled_at END,
         claim_token = NULL
     FROM lost
-    WHERE job.id = lost.id AND job.attempt = lost.attempt AND job.state = 'running'
+    WHERE job.id = ANY (ARRAY (SELECT id FROM lost)) AND job.id = lost.id AND job.attempt = lost.attempt AND job.state = 'running'
     RETURNING job.id, job.kind, job.queue, job.attempt, job.state, lost.claimed_at, lost.worker_id, lost.worker_name,
         lost.error
 ), recorded AS (

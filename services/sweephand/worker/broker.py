@@ -4,6 +4,7 @@ dramatiq gives the threads, the actors and the middleware. Its messages are our 
 acknowledgements one by one are not used: the outcome of an attempt is one row of the finisher's next statement.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from threading import Event
@@ -16,43 +17,30 @@ from dramatiq.middleware import Middleware, MiddlewareError
 from sweephand.worker.attempts import Attempt
 from sweephand.worker.claimer import Claimer
 from sweephand.worker.finisher import Finisher
+from sweephand.worker.job_queue import JobQueue
+from sweephand.worker.messages import AttemptMessage
+
+# How long a job may wait here for a thread before it goes back to the database.
+_MOST_AHEAD_SECONDS = 1.0
 
 Hook: TypeAlias = Callable[..., None]
-
-
-class AttemptMessage(MessageProxy):
-    """An attempt in the form of a dramatiq message; its only argument is the attempt."""
-
-    def __init__(self, attempt: Attempt) -> None:
-        # Without the parent's: there is no message behind the proxy, and every microsecond here is one per job.
-        self.failed = False
-        self._exception = None
-        self.attempt = attempt
-        self.queue_name = attempt.queue
-        self.actor_name = attempt.job.kind
-        self.args = (attempt,)
-        self.kwargs = {}
-        self.options = {}
-        self.message_id = str(attempt.claimed.job_id)
-        self.message_timestamp = 0
-
-    def __str__(self) -> str:
-        return f"job {self.message_id} ({self.actor_name})"
-
-    def __repr__(self) -> str:
-        return f"<AttemptMessage {self}>"
-
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
 
 class JobConsumer(Consumer):
     """Claim the jobs of one queue for dramatiq's consumer thread of that queue."""
 
-    def __init__(self, queue: str, *, claimer: Claimer, finisher: Finisher, wake: Event, poll_seconds: float) -> None:
+    def __init__(
+        self,
+        queue: str,
+        *,
+        claimer: Claimer,
+        finisher: Finisher,
+        job_queue: JobQueue,
+        wake: Event,
+        poll_seconds: float,
+    ) -> None:
         self._queue = queue
+        self._job_queue = job_queue
         self._claimer = claimer
         self._finisher = finisher
         self._wake = wake
@@ -70,7 +58,14 @@ class JobConsumer(Consumer):
         except IndexError:
             if self._claimer.is_idle(self._queue):
                 self._wake.wait(self._poll_seconds)
+            else:
+                self._give_back_waiting()
             return None
+
+    def _give_back_waiting(self) -> None:
+        """Give back what was claimed ahead and waits behind jobs that turned out to be slow: others may be free."""
+        waiting = self._job_queue.take_waiting(claimed_before=time.monotonic() - _MOST_AHEAD_SECONDS)
+        self.requeue(waiting)
 
     def take_back(self) -> list[Attempt]:
         """Take what is claimed and not yet handed to a thread."""

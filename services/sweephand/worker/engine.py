@@ -16,7 +16,7 @@ from sweephand.app import App
 from sweephand.settings import Settings
 from sweephand.telemetry import DatabaseMetrics, WorkerMetrics
 from sweephand.worker.attempts import Interruption
-from sweephand.worker.broker import AttemptMessage, JobBroker, JobConsumer
+from sweephand.worker.broker import JobBroker, JobConsumer
 from sweephand.worker.claimer import Claimer
 from sweephand.worker.counts import WorkerCounts
 from sweephand.worker.finisher import MOST_UNWRITTEN, Finisher
@@ -26,6 +26,7 @@ from sweephand.worker.job_log import JobLog
 from sweephand.worker.job_queue import JobQueue
 from sweephand.worker.link import DatabaseLink
 from sweephand.worker.listener import Listener
+from sweephand.worker.messages import AttemptMessage
 from sweephand.worker.room import Room
 from sweephand.worker.runner import Runner
 
@@ -75,6 +76,7 @@ class Engine:
         self._claimer = Claimer(app, link=links[0], room=self._room, standing=self.heart, stopping=self.stopping)
         self._wakes = {queue: Event() for queue in self.queues}
         self._listener = self._make_listener() if settings.listen else None
+        self._job_queue = JobQueue()
         self._broker = self._make_broker(app)
         self._worker = Worker(
             self._broker,
@@ -82,7 +84,6 @@ class Engine:
             worker_threads=settings.worker_threads,
             worker_timeout=_IDLE_LOOK_MILLISECONDS,
         )
-        self._job_queue = JobQueue()
         self._worker.work_queue = self._job_queue
         self._show_metrics(app)
 
@@ -185,6 +186,7 @@ class Engine:
                 queue,
                 claimer=self._claimer,
                 finisher=self._finisher,
+                job_queue=self._job_queue,
                 wake=self._wakes[queue],
                 poll_seconds=self._settings.poll_interval_seconds,
             )

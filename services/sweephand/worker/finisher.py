@@ -64,6 +64,8 @@ class Finisher:
 
     def release(self, attempts: Sequence[Attempt]) -> None:
         """Take over attempts that were claimed and not started, to give them back."""
+        if not attempts:
+            return
         with self._changed:
             self._to_release.extend(attempts)
             self._changed.notify()

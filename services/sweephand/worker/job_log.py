@@ -14,7 +14,6 @@ from sweephand.worker.verdicts import Verdict
 
 # Two lines cost more than a job that does nothing; nobody reads a hundred of them a second.
 JOBS_PER_SECOND = 50
-_SUMMARY_SECONDS = 1.0
 
 
 class JobLog:
@@ -66,11 +65,9 @@ class JobLog:
                 log.info(outcome, seconds=seconds, reason=verdict.error)
 
     def sum_up(self) -> None:
-        """Log how many jobs completed untold; to be called about once a second."""
+        """Log how many jobs completed untold; to be called about once a second, and at the end."""
         now = time.monotonic()
         elapsed = now - self._summed_since
-        if elapsed < _SUMMARY_SECONDS:
-            return
         with self._lock:
             summed, self._summed = self._summed, {}
             self._summed_since = now

@@ -3,6 +3,8 @@
 from queue import Empty, PriorityQueue, SimpleQueue
 from typing import TYPE_CHECKING
 
+from sweephand.worker.messages import AttemptMessage
+
 if TYPE_CHECKING:
     from dramatiq.broker import MessageProxy
     from dramatiq.worker import _WorkQueueItem
@@ -46,7 +48,22 @@ class JobQueue(PriorityQueue["_WorkQueueItem"]):
                 if not self.qsize():
                     return taken
 
+    def take_waiting(self, *, claimed_before: float) -> "list[MessageProxy]":
+        """Take every message, if the oldest was claimed before this reading of the monotonic clock; else none."""
+        try:
+            oldest = self.get(block=False)
+        except Empty:
+            return []
+        if _claimed_monotonic(oldest.message) >= claimed_before:
+            self._items.put(oldest)
+            return []
+        return [oldest.message, *self.take_all()]
+
     def wake(self, threads: int) -> None:
         """Make this many waiting threads look up, so that they see that they should end."""
         for _ in range(threads):
             self._items.put(None)
+
+
+def _claimed_monotonic(message: "MessageProxy") -> float:
+    return message.attempt.claimed_monotonic if isinstance(message, AttemptMessage) else float("inf")
