@@ -15,7 +15,7 @@ from sweephand.model.ticks import DueTick, Step, TickOutcome
 from sweephand.postgres.leader import Term, fence
 from sweephand.postgres.ledger import record_skipped
 from sweephand.postgres.moments import utc
-from sweephand.postgres.scan import scan_sql
+from sweephand.postgres.scan import CONSIDERED, considered_values, scan_sql
 from sweephand.sweep import Sweep
 
 # Read it from the top: each part takes the rows of the one before.
@@ -25,25 +25,7 @@ WITH moved AS (       -- the sweep goes on to its next planned time; no row: som
         run_requested_at = nullif(run_requested_at, %(planned_at)s)
     WHERE app = %(app)s AND name = %(sweep)s AND next_tick_at = %(expected_tick_at)s
     RETURNING nextval(pg_get_serial_sequence('sweephand.tick', 'id')) AS tick_id, clock_timestamp() AS started_at
-), scanned AS (       -- the rows that the sweep finds, oldest first, as arguments, at most the scan bound
-    SELECT row_number() OVER () AS position, args, refusal FROM (
-    {scan}
-    ) AS rows LIMIT %(scan_bound)s
-), keyed AS MATERIALIZED (
-    SELECT position, args, refusal,
-           CASE WHEN refusal IS NULL AND %(is_unique)s THEN sweephand.unique_key(%(kind)s, args, %(counted)s::text[]) END
-               AS unique_key
-    FROM scanned
-), judged AS (        -- new: neither refused nor held by an unfinished job
-    SELECT keyed.*, refusal IS NULL AND NOT EXISTS (
-        SELECT FROM sweephand.job WHERE job.unique_key = keyed.unique_key
-            AND job.state IN ('scheduled', 'available', 'running', 'retryable')) AS is_new
-    FROM keyed
-), counted AS (
-    SELECT judged.*, count(*) FILTER (WHERE is_new) OVER (ORDER BY position) AS new_so_far FROM judged
-), considered AS (    -- duplicates are passed over, and the row of the last new job that the limit allows ends the batch
-    SELECT * FROM counted WHERE new_so_far < %(limit)s OR (new_so_far = %(limit)s AND is_new)
-), numbered AS (      -- ids in the sweep's order, so that workers take the oldest rows first
+), {considered}, numbered AS (      -- ids in the sweep's order, so that workers take the oldest rows first
     SELECT nextval(pg_get_serial_sequence('sweephand.job', 'id')) AS id, args, unique_key
     FROM (SELECT args, unique_key FROM considered WHERE is_new ORDER BY position) AS ordered
 ), inserted AS (      -- written in the order of the keys, so that two writers cannot deadlock
@@ -129,7 +111,7 @@ async def dispatch(
         await fence(connection, term, statement_timeout=sweep.statement_timeout)
         try:
             await cursor.execute(
-                _STATEMENT.replace("{scan}", scan_sql(sweep)),
+                _STATEMENT.replace("{considered}", CONSIDERED).replace("{scan}", scan_sql(sweep)),
                 _values(term, sweep, step=step, due=due, expected_tick_at=expected_tick_at),
             )
         except psycopg.errors.UniqueViolation as error:
@@ -165,13 +147,9 @@ def _values(term: Term, sweep: Sweep, *, step: Step, due: DueTick, expected_tick
         "expected_tick_at": expected_tick_at,
         "reason": due.reason.value,
         "cause": due.cause.value if due.cause else None,
-        "limit": sweep.limit,
-        "scan_bound": sweep.scan_bound,
-        "kind": job.kind,
+        **considered_values(sweep),
         "queue": job.queue,
-        "is_unique": job.unique.mode is not None,
         "until_start": job.unique.mode == "until_start",
-        "counted": None if job.unique.args is None else list(job.unique.args),
         "max_attempts": job.max_attempts,
         "timeout": job.timeout.total_seconds(),
         "retain": None if job.retain is None else job.retain.total_seconds(),

@@ -17,6 +17,28 @@ from sweephand.model.arguments import INTEGER_BOUND, ColumnKind, Parameter, cano
 from sweephand.model.errors import AppError
 from sweephand.sweep import Sweep
 
+# What becomes of each row, read from the top; a tick and its preview share it. `considered` is what it yields: the scanned
+# rows up to the one of the last new job that the limit allows, with arguments, refusal, key and whether each is new.
+CONSIDERED = """scanned AS (       -- the rows that the sweep finds, oldest first, as arguments, at most the scan bound
+    SELECT row_number() OVER () AS position, args, refusal FROM (
+    {scan}
+    ) AS rows LIMIT %(scan_bound)s
+), keyed AS MATERIALIZED (
+    SELECT position, args, refusal,
+           CASE WHEN refusal IS NULL AND %(is_unique)s THEN sweephand.unique_key(%(kind)s, args, %(counted)s::text[]) END
+               AS unique_key
+    FROM scanned
+), judged AS (        -- new: neither refused nor held by an unfinished job
+    SELECT keyed.*, refusal IS NULL AND NOT EXISTS (
+        SELECT FROM sweephand.job WHERE job.unique_key = keyed.unique_key
+            AND job.state IN ('scheduled', 'available', 'running', 'retryable')) AS is_new
+    FROM keyed
+), counted AS (
+    SELECT judged.*, count(*) FILTER (WHERE is_new) OVER (ORDER BY position) AS new_so_far FROM judged
+), considered AS (    -- duplicates are passed over, and the row of the last new job that the limit allows ends the batch
+    SELECT * FROM counted WHERE new_so_far < %(limit)s OR (new_so_far = %(limit)s AND is_new)
+)"""
+
 # {c} is the column, quoted.
 _AS_JSONB: Mapping[ColumnKind, str] = {
     ColumnKind.BOOLEAN: "to_jsonb({c}::boolean)",
@@ -62,6 +84,18 @@ def scan_sql(sweep: Sweep) -> str:
         f"SELECT {defaults}::jsonb || jsonb_build_object({pairs}) AS args, nullif(concat_ws('; ', {refusals}), '') AS refusal\n"  # noqa: S608
         f"    FROM (\n{literal_sql(sweep, select)}\n    ) AS found"
     )
+
+
+def considered_values(sweep: Sweep) -> dict[str, object]:
+    """Return what CONSIDERED asks for beside the scan."""
+    unique = sweep.job.unique
+    return {
+        "limit": sweep.limit,
+        "scan_bound": sweep.scan_bound,
+        "kind": sweep.job.kind,
+        "is_unique": unique.mode is not None,
+        "counted": None if unique.args is None else list(unique.args),
+    }
 
 
 def literal_sql(sweep: Sweep, select: SelectBase) -> str:
