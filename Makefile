@@ -9,7 +9,7 @@ COUNT ?= 5
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo stuck dev test lint venv broken-venv
+.PHONY: help demo stuck dev test lint chart venv broken-venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,13 +24,16 @@ dev: .venv/made ## Run the storefront's processes here until Ctrl-C
 	@$(PY) -m sweephand dev --app storefront.app:create_app
 
 test: .venv/made ## Run all tests on a PostgreSQL of their own, or on the server of DATABASE_URL
-	@$(PY) -m pytest --numprocesses=$(JOBS) $(ARGS)
+	@$(PY) -m pytest --numprocesses=$(JOBS) --ignore=tests/chart $(ARGS)
 
 lint: .venv/made ## Check style, types and which part may import which
 	@$(PY) -m ruff check
 	@$(PY) -m ruff format --check
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports --no-logo
+
+chart: .venv/made build/kubernetes-schemas/made ## Check chart, manifests, rules and dashboards (needs helm and others on PATH)
+	@CHART_TESTS=required $(PY) -m pytest --numprocesses=$(JOBS) tests/chart $(ARGS)
 
 venv: .venv/made ## Make or refresh .venv, the virtual environment that all else uses
 
@@ -40,3 +43,8 @@ broken-venv:
 
 .venv/made: pyproject.toml requirements/build.txt requirements/dev.txt tools/make_venv
 	@PYTHON="$(PYTHON)" tools/make_venv
+
+build/kubernetes-schemas/made: requirements/chart.txt | .venv/made
+	@rm -rf $(@D)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --target $(@D) --requirement $<
+	@touch $@
