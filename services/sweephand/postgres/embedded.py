@@ -199,7 +199,8 @@ def _initialise(home: _Home, *, account: Account) -> None:
     initdb = [str(home.programs / "initdb"), f"--pgdata={home.data}", "--username=postgres", "--auth=trust", "--no-sync", *locale]
     outcome = account.run(initdb)
     if outcome.returncode != 0:
-        message = f"PostgreSQL could not make its files in {home.data}: {outcome.stdout.strip()}"
+        # initdb tells its whole story first; the last line is what went wrong.
+        message = f"PostgreSQL could not make its files in {home.data}: {outcome.stdout.strip().rpartition(chr(10))[2]}"
         raise DatabaseError(message)
     with (home.data / "postgresql.conf").open("a", encoding="utf-8") as configuration:
         configuration.write("include_if_exists = 'sweephand.conf'\n")
