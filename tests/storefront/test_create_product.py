@@ -4,7 +4,7 @@ import pytest
 
 from storefront.domain.product import ProductDraft
 from storefront.use_cases.create_product import create_product
-from tests.storefront.conftest import Shop
+from tests.storefront.shop import Shop
 
 JOBS = "SELECT kind, queue, state, args FROM sweephand.job"
 PRODUCTS = "SELECT count(*) FROM storefront.product"

@@ -10,7 +10,7 @@ from storefront.domain.product import Product, ProductId
 from storefront.use_cases.get_product import get_product
 from storefront.use_cases.publish_product import Publication, publish_product
 from sweephand import CancelJob
-from tests.storefront.conftest import Shop
+from tests.storefront.shop import Shop
 from tests.storefront.warehouses import FakeWarehouse
 
 

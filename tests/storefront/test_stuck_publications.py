@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from storefront.adapters.postgres.stuck_publications import insert_stuck_products, stuck_publications
 from sweephand import Sweep
-from tests.storefront.conftest import Shop
+from tests.storefront.shop import Shop
 
 INSERT = """
     INSERT INTO storefront.product (name, description, price_cents, created_at, published_at)

@@ -8,7 +8,7 @@ from storefront.adapters.postgres.engine import postgres_engine
 from storefront.adapters.postgres.unit_of_work import postgres_unit_of_work
 from storefront.domain.errors import StorageUnavailableError, UnitOfWorkClosedError
 from storefront.domain.product import ProductDraft, ProductId
-from tests.storefront.conftest import Shop
+from tests.storefront.shop import Shop
 from tests.support.databases import sever_connections
 
 LAMP = ProductDraft(name="Lamp", description="Gives light", price_cents=1999)

@@ -35,17 +35,18 @@ _ENVIRONMENT = {
 }
 
 
-def run(app_target: str, *, keep: bool) -> int:
-    """Tell the story on standard output and return the exit code: 0 if every product got published.
+def run(app_target: str, *, keep: bool, deadline_seconds: float = DEADLINE_SECONDS) -> int:
+    """Tell the story on standard output and return the exit code: 0 if every product got published in time.
 
-    With `keep` the processes stay up afterwards, with their logs, until SIGINT.
+    `deadline_seconds` is what the sweep and the worker have to mend everything, from when the rows are stuck. With
+    `keep` the processes stay up afterwards, with their logs, until SIGINT.
 
     Raises:
         SweephandError: a process did not start or ended, or the application did not answer.
     """
     story = _Story(app_target, Screen())
     try:
-        return story.tell(keep=keep)
+        return story.tell(keep=keep, deadline_seconds=deadline_seconds)
     except KeyboardInterrupt:
         return 130
     finally:
@@ -62,7 +63,7 @@ class _Story:
         self._tally = Tally()
         self._stack = LocalStack(app_target, on_line=self._receive, environment=_ENVIRONMENT)
 
-    def tell(self, *, keep: bool) -> int:
+    def tell(self, *, keep: bool, deadline_seconds: float) -> int:
         """Tell everything in order; return the exit code."""
         began = monotonic()
         self._screen.title(
@@ -72,7 +73,7 @@ class _Story:
         with Shop(self._app_target, api_url=addresses.api_url, database_url=addresses.database_url) as shop:
             self._create(shop)
             self._break(shop)
-            self._mend(shop)
+            self._mend(shop, deadline=monotonic() + deadline_seconds)
         self._sum_up(seconds=monotonic() - began)
         self._point_on(addresses, keep=keep)
         if keep:
@@ -126,14 +127,13 @@ class _Story:
         self._screen.say(f"$ {stuck.command}", style="bold")
         self._screen.say(stuck.said)
 
-    def _mend(self, shop: Shop) -> None:
+    def _mend(self, shop: Shop, *, deadline: float) -> None:
         self._screen.chapter(
             "4. Watch them being mended",
             why=f"Every {INTERVAL_SECONDS} s the sweep stuck_publications ticks: in one transaction the dispatcher"
             f" selects such rows, enqueues a job for each, at most {LIMIT} here, and records the tick."
             " The worker runs the jobs.",
         )
-        deadline = monotonic() + DEADLINE_SECONDS
         with self._screen.bars() as bars:
             created = bars.add("created over HTTP", total=CREATED)
             stuck = bars.add("stuck", total=STUCK)

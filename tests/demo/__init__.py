@@ -1,0 +1,1 @@
+"""What the demo tells, and that it tells the truth."""
