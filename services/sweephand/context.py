@@ -1,6 +1,6 @@
-"""Let a job's code see which job it is."""
+"""Let a job's code see which job it is, and a process see what its code enqueues."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,7 +20,11 @@ class JobContext:
     created_at: datetime
 
 
+EnqueueObserver = Callable[[str, bool], None]
+"""Called with a job's queue and whether it was a duplicate, before the caller's transaction ends."""
+
 _running: ContextVar[JobContext] = ContextVar("sweephand_running_job")
+_observer: ContextVar[EnqueueObserver | None] = ContextVar("sweephand_enqueue_observer", default=None)
 
 
 def current_job() -> JobContext:
@@ -40,3 +44,20 @@ def running_job(context: JobContext) -> Iterator[None]:
         yield
     finally:
         _running.reset(token)
+
+
+@contextmanager
+def observing_enqueues(observer: EnqueueObserver) -> Iterator[None]:
+    """Call `observer` for every job that code in the block enqueues, in threads that inherit its context too."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+def tell_enqueued(queue: str, *, is_duplicate: bool) -> None:
+    """Tell the observer, if there is one, of a job that was enqueued."""
+    observer = _observer.get()
+    if observer is not None:
+        observer(queue, is_duplicate)

@@ -3,6 +3,7 @@
 import os
 import signal
 from datetime import timedelta
+from threading import Thread
 
 import psycopg
 from fastapi import FastAPI
@@ -40,6 +41,20 @@ def tidy_shelf(shelf_id: int) -> None:
 def untidy_shelves() -> Select[tuple[int]]:
     shelves = values(column("shelf_id"), name="shelves").data([(1,), (2,)])
     return select(shelves.c.shelf_id).order_by(shelves.c.shelf_id)
+
+
+def _fail_to_migrate(_: str) -> None:
+    thread = Thread(target=_divide, name="helper")
+    thread.start()
+    thread.join()
+    _divide()
+
+
+def _divide() -> None:
+    raise ZeroDivisionError("by hand")
+
+
+failing = App("failing", migrate=_fail_to_migrate)
 
 
 def make_app_that_ends_its_worker() -> App:

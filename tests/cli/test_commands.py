@@ -138,6 +138,19 @@ def test_logs_are_json_when_asked_for(commands: Commands) -> None:
     assert json.loads(command.log)["event"] == "schema_migrated"
 
 
+def test_what_nobody_caught_is_logged_in_the_logs_own_form(commands: Commands) -> None:
+    command = commands.start("migrate", app="tests.cli.apps:failing", env={"SWEEPHAND_LOG_FORMAT": "json"})
+
+    assert command.wait() == 1
+    lines = [json.loads(line) for line in command.log.splitlines()]
+    assert [(line["level"], line["event"]) for line in lines[1:]] == [
+        ("error", "thread_failed"),
+        ("critical", "process_failed"),
+    ]
+    assert lines[1]["thread"] == "helper"
+    assert lines[2]["exception"].endswith("ZeroDivisionError: by hand")
+
+
 @pytest.mark.parametrize(
     ("process", "unneeded"),
     [

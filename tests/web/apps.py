@@ -1,15 +1,17 @@
 """Applications that the tests' API processes serve."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
+import psycopg
 from fastapi import APIRouter, FastAPI, HTTPException, Query
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
-from sweephand import App, ConflictError, NotFoundError
+from sweephand import App, ConflictError, EnqueueOutcome, NotFoundError, enqueue
 from sweephand.model.errors import DatabaseError
 from sweephand.web.problems import install_problem_handlers
 
@@ -22,21 +24,12 @@ class Product(BaseModel):
 def _make_api() -> FastAPI:
     api = FastAPI()
     install_problem_handlers(api)
-    products = APIRouter(prefix="/products")
+    _add_products(api)
 
-    @products.post("", status_code=201)
-    def create(product: Product) -> Product:
-        return product
-
-    @products.post("/bulk")
-    def create_many(found: list[Product]) -> int:
-        return len(found)
-
-    @products.get("/{product_id}")
-    def show(product_id: int, page: Annotated[int, Query(ge=1)] = 1) -> dict[str, int]:
-        return {"id": product_id, "page": page}
-
-    api.include_router(products, prefix="/api/v1")
+    @api.post("/products/{product_id}/publish")
+    def publish(product_id: int) -> EnqueueOutcome:
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection, connection.transaction():
+            return enqueue(connection, publish_product, product_id=product_id)
 
     @api.get("/broken")
     def fail() -> None:
@@ -69,6 +62,24 @@ def _make_api() -> FastAPI:
         return PlainTextResponse("waited")
 
     return api
+
+
+def _add_products(api: FastAPI) -> None:
+    products = APIRouter(prefix="/products")
+
+    @products.post("", status_code=201)
+    def create(product: Product) -> Product:
+        return product
+
+    @products.post("/bulk")
+    def create_many(found: list[Product]) -> int:
+        return len(found)
+
+    @products.get("/{product_id}")
+    def show(product_id: int, page: Annotated[int, Query(ge=1)] = 1) -> dict[str, int]:
+        return {"id": product_id, "page": page}
+
+    api.include_router(products, prefix="/api/v1")
 
 
 def _refuse() -> FastAPI:

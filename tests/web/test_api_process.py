@@ -120,6 +120,17 @@ def test_requests_are_counted_by_template_never_by_path(commands: Commands) -> N
     assert 'sweephand_api_enqueue_total{outcome="duplicate",queue="default"} 0.0' in before
 
 
+def test_enqueues_of_requests_are_counted(commands: Commands) -> None:
+    api = start_api(commands)
+
+    outcomes = [httpx.post(f"{api.url}/products/7/publish").json() for _ in range(3)]
+
+    assert [outcome["is_duplicate"] for outcome in outcomes] == [False, True, True]
+    metrics = api.metrics()
+    assert 'sweephand_api_enqueue_total{outcome="enqueued",queue="default"} 1.0' in metrics
+    assert 'sweephand_api_enqueue_total{outcome="duplicate",queue="default"} 2.0' in metrics
+
+
 def test_a_request_keeps_its_id_and_shows_it_in_its_log_lines(commands: Commands) -> None:
     api = start_api(commands, env={"SWEEPHAND_LOG_LEVEL": "debug"})
 

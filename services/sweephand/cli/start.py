@@ -7,6 +7,7 @@ import click
 import structlog
 
 from sweephand.app import App
+from sweephand.cli.failures import log_uncaught_exceptions
 from sweephand.loading import load_app
 from sweephand.settings import Settings, load_settings, misspelt_variables
 from sweephand.telemetry import configure_logging
@@ -22,6 +23,7 @@ def read_settings(app_target: str | None, *, environment: Mapping[str, str] = os
     """
     settings = load_settings(app=app_target)
     configure_logging(settings)
+    log_uncaught_exceptions()
     for found, meant in misspelt_variables(environment).items():
         structlog.get_logger().warning("setting_ignored", variable=found, meant=meant)
     return settings

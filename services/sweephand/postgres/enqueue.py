@@ -11,6 +11,7 @@ from typing import ParamSpec, overload
 
 import psycopg
 
+from sweephand.context import tell_enqueued
 from sweephand.job import Job
 from sweephand.model.errors import ArgumentsError, ConflictError
 from sweephand.postgres.callers_transaction import AnyAsync, AnySync, Plan, Statement, run
@@ -171,6 +172,7 @@ def _enqueue_one(job: Job[...], args: str) -> Plan[EnqueueOutcome]:
         rows = yield _ONE, values
         if rows:
             job_id, is_duplicate = rows[0]
+            tell_enqueued(job.queue, is_duplicate=bool(is_duplicate))
             return EnqueueOutcome(int(str(job_id)), bool(is_duplicate))
     raise _never_seen(job)
 
@@ -185,6 +187,7 @@ def _enqueue_listed(job: Job[...], encoded: Sequence[str]) -> Plan[list[EnqueueO
         for position, job_id, is_duplicate in rows:
             if job_id is not None:
                 outcomes[missing[int(str(position)) - 1]] = EnqueueOutcome(int(str(job_id)), bool(is_duplicate))
+                tell_enqueued(job.queue, is_duplicate=bool(is_duplicate))
         missing = [index for index in missing if index not in outcomes]
     if missing:
         raise _never_seen(job)

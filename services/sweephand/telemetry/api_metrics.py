@@ -33,7 +33,7 @@ class ApiMetrics:
             ),
             enqueue_total=Counter(
                 "sweephand_api_enqueue",
-                "Jobs that requests enqueued, by outcome.",
+                "Jobs that requests enqueued, by outcome, whether or not they committed.",
                 ["queue", "outcome"],
                 registry=registry,
             ),
@@ -44,6 +44,11 @@ class ApiMetrics:
         self.request_duration_seconds.labels(method, route)
         for code in ("200", "500"):
             self.requests_total.labels(method, route, code)
+
+    def count_enqueue(self, queue: str, *, is_duplicate: bool) -> None:
+        """Count a job that a request enqueued."""
+        outcome = EnqueueOutcomeLabel.DUPLICATE if is_duplicate else EnqueueOutcomeLabel.ENQUEUED
+        self.enqueue_total.labels(queue, outcome.value).inc()
 
     def declare_queue(self, queue: str) -> None:
         """Start the enqueues of a queue at 0."""

@@ -56,7 +56,6 @@ class EnqueueOutcomeLabel(StrEnum):
 
     ENQUEUED = "enqueued"
     DUPLICATE = "duplicate"
-    ERROR = "error"
 
 
 class PoolState(StrEnum):

@@ -1,10 +1,12 @@
 """What a worker counts."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from sweephand.model.outcomes import AttemptOutcome
+from sweephand.telemetry.batch_histogram import BatchHistogram
 from sweephand.telemetry.labels import CappedNames, DiscardReason
 
 # From a no-op to the longest job that a worker's grace lets finish and beyond.
@@ -18,8 +20,8 @@ class WorkerMetrics:
     """The metrics of one worker process. Call `declare` for every kind it serves before the first scrape."""
 
     jobs_total: Counter
-    job_duration_seconds: Histogram
-    queue_wait_seconds: Histogram
+    job_duration_seconds: BatchHistogram
+    queue_wait_seconds: BatchHistogram
     discarded_total: Counter
     rescued_total: Counter
     stale_finishes_total: Counter
@@ -39,14 +41,14 @@ class WorkerMetrics:
             jobs_total=Counter(
                 f"{prefix}_jobs", "Attempts that ended, by outcome.", ["queue", "kind", "outcome"], registry=registry
             ),
-            job_duration_seconds=Histogram(
+            job_duration_seconds=BatchHistogram(
                 f"{prefix}_job_duration_seconds",
                 "From the start of an attempt to its end.",
                 ["queue", "kind"],
                 buckets=_DURATION_BUCKETS,
                 registry=registry,
             ),
-            queue_wait_seconds=Histogram(
+            queue_wait_seconds=BatchHistogram(
                 f"{prefix}_queue_wait_seconds",
                 "From the moment a job could run to the start of the attempt.",
                 ["queue"],
@@ -93,16 +95,26 @@ class WorkerMetrics:
             self.jobs_total.labels(queue, label, outcome.value)
         for reason in DiscardReason:
             self.discarded_total.labels(queue, label, reason.value)
-        self.job_duration_seconds.labels(queue, label)
-        self.queue_wait_seconds.labels(queue)
+        self.job_duration_seconds.declare(queue, label)
+        self.queue_wait_seconds.declare(queue)
         self.rescued_total.labels(queue)
         self.in_progress.labels(queue)
 
-    def count_attempt(self, queue: str, *, kind: str, outcome: AttemptOutcome, duration_seconds: float) -> None:
-        """Count an attempt that ended and how long it took."""
+    def count_attempts(
+        self,
+        queue: str,
+        *,
+        kind: str,
+        outcomes: Mapping[AttemptOutcome, int],
+        durations_seconds: Sequence[float],
+        waits_seconds: Sequence[float],
+    ) -> None:
+        """Count attempts that ended: how, how long they took, and how long their jobs had waited."""
         label = self.kinds.label(kind)
-        self.jobs_total.labels(queue, label, outcome.value).inc()
-        self.job_duration_seconds.labels(queue, label).observe(duration_seconds)
+        for outcome, number in outcomes.items():
+            self.jobs_total.labels(queue, label, outcome.value).inc(number)
+        self.job_duration_seconds.observe_many(durations_seconds, queue, label)
+        self.queue_wait_seconds.observe_many(waits_seconds, queue)
 
     def count_discard(self, queue: str, *, kind: str, reason: DiscardReason) -> None:
         """Count a job that was given up."""

@@ -7,6 +7,7 @@ from uuid import uuid4
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sweephand.context import observing_enqueues
 from sweephand.telemetry import ApiMetrics
 from sweephand.web.routes import route_template
 
@@ -38,11 +39,17 @@ class RequestMetrics:
                 message = {**message, "headers": [*message.get("headers", ()), (b"x-request-id", request_id)]}
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id.decode()):
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id.decode()),
+            observing_enqueues(self._count_enqueue),
+        ):
             try:
                 await self._app(scope, receive, send_noticed)
             finally:
                 self._count(scope, status=status, duration_seconds=perf_counter() - started_at)
+
+    def _count_enqueue(self, queue: str, is_duplicate: bool) -> None:  # noqa: FBT001 - the form of an EnqueueObserver
+        self._metrics.count_enqueue(queue, is_duplicate=is_duplicate)
 
     def _count(self, scope: Scope, *, status: int, duration_seconds: float) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "other"
