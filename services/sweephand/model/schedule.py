@@ -1,10 +1,7 @@
 """Lay the grid of a sweep's ticks: at an interval from an anchor, or by a cron expression in a time zone.
 
-A grid is a set of moments, known from the table alone, so restarts and rollouts never shift it.
-
-Daylight saving, for cron: a wall-clock time that a change skips runs at the first moment after the gap; one that comes
-twice runs once, at its first occurrence, unless the hour or minute field is a wildcard, which follows real time (every tick
-of both hours). This is the contract of Debian's cron, which cronsim implements.
+A grid is a set of moments, known from the table alone, so restarts and rollouts never shift it. `cron.py` says what changes of
+daylight saving do to a cron expression.
 """
 
 import hashlib
@@ -16,17 +13,17 @@ from typing import Protocol
 
 from cronsim import CronSim, CronSimError
 
+from sweephand.model.cron import Cron
 from sweephand.model.errors import AppError
 
 MIN_INTERVAL = timedelta(seconds=1)
-_CRON_RESOLUTION = timedelta(minutes=1)
 
 
 class Schedule(Protocol):
     """Know the planned times of a sweep. All datetimes are aware UTC."""
 
-    def first(self, *, anchor: datetime) -> datetime:
-        """Return the planned time whose period contains `anchor`, the moment of the sweep's first registration."""
+    def latest(self, moment: datetime, *, anchor: datetime) -> datetime:
+        """Return the planned time whose period contains `moment`; `anchor` is when the sweep was first registered."""
         ...
 
     def after(self, moment: datetime, *, anchor: datetime) -> datetime:
@@ -52,17 +49,17 @@ class Every:
 
     interval: timedelta
 
-    def first(self, *, anchor: datetime) -> datetime:
-        """Return the anchor itself: the grid starts there."""
-        return anchor
+    def latest(self, moment: datetime, *, anchor: datetime) -> datetime:
+        """Return the last planned time at or before `moment`."""
+        return anchor + ((moment - anchor) // self.interval) * self.interval
 
     def after(self, moment: datetime, *, anchor: datetime) -> datetime:
         """Return the first planned time later than `moment`."""
-        return anchor + ((moment - anchor) // self.interval + 1) * self.interval
+        return self.latest(moment, anchor=anchor) + self.interval
 
     def between(self, start: datetime, end: datetime, *, anchor: datetime) -> Iterator[datetime]:
         """Yield the planned times in [start, end], latest first."""
-        planned = anchor + ((end - anchor) // self.interval) * self.interval
+        planned = self.latest(end, anchor=anchor)
         while planned >= start:
             yield planned
             planned -= self.interval
@@ -77,72 +74,15 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True)
-class Cron:
-    """Tick at the wall-clock times of a five-field cron expression in a time zone.
-
-    Walks forward only: cronsim's reverse search treats daylight saving in its own way, and a grid must not depend on the
-    direction from which one looks at it.
-    """
-
-    expression: str
-    timezone: str
-
-    def first(self, *, anchor: datetime) -> datetime:
-        """Return the last planned time at or before `anchor`, or the first one after it if none lies in the 8 years before."""
-        for days in (1, 8, 32, 366, 366 * 8):
-            earlier = next(self.between(anchor - timedelta(days=days), anchor, anchor=anchor), None)
-            if earlier is not None:
-                return earlier
-        return self.after(anchor, anchor=anchor)
-
-    def after(self, moment: datetime, *, anchor: datetime) -> datetime:
-        """Return the first planned time later than `moment`."""
-        del anchor
-        return next(planned for planned in self._from(moment) if planned > moment)
-
-    def between(self, start: datetime, end: datetime, *, anchor: datetime) -> Iterator[datetime]:
-        """Yield the planned times in [start, end], latest first."""
-        del anchor
-        found: list[datetime] = []
-        for planned in self._from(start - _CRON_RESOLUTION):
-            if planned > end:
-                break
-            if planned >= start:
-                found.append(planned)
-        yield from reversed(found)
-
-    def count(self, start: datetime, end: datetime, *, anchor: datetime) -> int:
-        """Return how many planned times lie in [start, end]."""
-        return sum(1 for _ in self.between(start, end, anchor=anchor))
-
-    def __str__(self) -> str:
-        """Return for example `cron 30 2 * * * Europe/Berlin`."""
-        return f"cron {self.expression} {self.timezone}"
-
-    def _from(self, moment: datetime) -> Iterator[datetime]:
-        """Yield planned times in UTC from shortly before `moment`.
-
-        The walk starts a day early, outside of any daylight saving change around `moment`, so that what it finds does not
-        depend on where it starts. Times that a change makes equal are yielded once.
-        """
-        previous: datetime | None = None
-        for local in CronSim(self.expression, (moment - timedelta(days=1)).astimezone(zoneinfo.ZoneInfo(self.timezone))):
-            planned = local.astimezone(UTC)
-            if planned != previous and planned > moment - _CRON_RESOLUTION:
-                yield planned
-            previous = planned
-
-
-@dataclass(frozen=True, slots=True)
 class Shifted:
     """Be another schedule, every planned time later by a fixed amount."""
 
     schedule: Schedule
     by: timedelta
 
-    def first(self, *, anchor: datetime) -> datetime:
-        """Return the shifted planned time whose period contains `anchor`."""
-        return self.schedule.first(anchor=anchor) + self.by
+    def latest(self, moment: datetime, *, anchor: datetime) -> datetime:
+        """Return the shifted planned time whose period contains `moment`."""
+        return self.schedule.latest(moment - self.by, anchor=anchor) + self.by
 
     def after(self, moment: datetime, *, anchor: datetime) -> datetime:
         """Return the first shifted planned time later than `moment`."""

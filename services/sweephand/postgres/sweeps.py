@@ -85,7 +85,7 @@ async def register(connection: psycopg.AsyncConnection, term: Term, sweeps: Iter
                     "catch_up": str(sweep.policy.catch_up),
                     "overlap": sweep.policy.overlap.value,
                     "anchor_at": anchor,
-                    "next_tick_at": schedule.first(anchor=anchor) if sweep.policy.run_on_start else after,
+                    "next_tick_at": schedule.latest(anchor, anchor=anchor) if sweep.policy.run_on_start else after,
                     "after": after,
                     "term": term.number,
                 },
