@@ -130,7 +130,13 @@ def test_the_201st_kind_is_other() -> None:
         metrics.declare("default", kind=f"kind_{number}")
 
     for kind in ("kind_3", "kind_203", "kind_204"):
-        metrics.count_attempt("default", kind=kind, outcome=AttemptOutcome.COMPLETED, duration_seconds=0.1)
+        metrics.count_attempts(
+            "default",
+            kind=kind,
+            outcomes={AttemptOutcome.COMPLETED: 1},
+            durations_seconds=[0.1],
+            waits_seconds=[0.01],
+        )
 
     def count(kind: str) -> float | None:
         labels = {"queue": "default", "kind": kind, "outcome": "completed"}

@@ -9,6 +9,6 @@ from collections.abc import Iterable
 def array_literal(items: Iterable[object]) -> str:
     """Return `{1,2,3}`, to be bound as a parameter with a cast to the array's type.
 
-    Only for items whose text needs no quotes: numbers, UUIDs, words of our own. None is written as NULL.
+    Only for items whose text needs no quotes: numbers, UUIDs, words of our own; not None.
     """
-    return "{" + ",".join(["NULL" if item is None else str(item) for item in items]) + "}"
+    return "{" + ",".join(map(str, items)) + "}"

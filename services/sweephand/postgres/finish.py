@@ -1,6 +1,7 @@
 """Write how attempts ended: one statement for many, each fenced by its claim."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import psycopg
@@ -36,7 +37,8 @@ WITH ended AS (
             ELSE now() + make_interval(secs => ended.delay_seconds) END,
         claim_token = NULL
     FROM ended
-    WHERE job.id = ANY (ARRAY (SELECT id FROM ended)) AND job.id = ended.id AND job.attempt = ended.attempt AND job.claim_token = ended.claim_token
+    WHERE job.id = ANY (ARRAY (SELECT id FROM ended))
+        AND job.id = ended.id AND job.attempt = ended.attempt AND job.claim_token = ended.claim_token
     RETURNING ended.*, job.state, job.worker_id
 ), recorded AS (
     INSERT INTO sweephand.job_attempt
@@ -78,7 +80,7 @@ def finish(conn: psycopg.Connection, finished: Sequence[FinishedAttempt], *, wor
         return []
     # In the order of ids, so that two statements that meet in some rows wait for each other instead of deadlocking.
     ids, attempts, claim_tokens, outcomes, started, ended, delays, errors, tracebacks = zip(
-        *sorted(finished, key=_job_id), strict=True
+        *sorted(finished, key=itemgetter(0)), strict=True
     )
     bound: dict[str, object] = {
         "ids": array_literal(ids),
@@ -94,10 +96,6 @@ def finish(conn: psycopg.Connection, finished: Sequence[FinishedAttempt], *, wor
         "worker_name": worker_name,
     }
     return [row[0] for row in conn.execute(FINISH, bound).fetchall()]
-
-
-def _job_id(finished: FinishedAttempt) -> int:
-    return finished.job_id
 
 
 def _unless_empty(column: tuple[object, ...]) -> list[object]:

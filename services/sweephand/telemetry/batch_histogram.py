@@ -63,7 +63,7 @@ class BatchHistogram(Collector):
             seen = 0
             for bound, count in zip(self._bounds, counts, strict=True):
                 seen += count
-                cumulative.append((floatToGoString(bound), float(seen)))
+                cumulative.append((floatToGoString(bound), float(seen)))  # type: ignore[no-untyped-call]  # left unannotated
             family.add_metric(labels, buckets=cumulative, sum_value=total)
         return [family]
 

@@ -1,6 +1,8 @@
 """Hold what a worker knows of one attempt, from its claim to its end."""
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 
 from sweephand.job import Job
 from sweephand.postgres.claim import ClaimedJob, HeldAttempt
@@ -22,24 +24,17 @@ class Attempt:
     Not frozen: one is made for every job, and a new object for each step of its life would cost more than the job.
     """
 
-    __slots__ = (
-        "claim_token",
-        "claimed",
-        "claimed_monotonic",
-        "deadline",
-        "discard_reason",
-        "ended",
-        "finished",
-        "interruption",
-        "is_logged",
-        "is_raised",
-        "job",
-        "log_facts",
-        "queue",
-        "reason",
-        "started",
-        "thread_id",
-    )
+    started = 0.0
+    ended = 0.0
+    deadline = 0.0
+    thread_id = 0
+    is_logged = False
+    is_raised = False
+    log_facts: Mapping[str, object] = MappingProxyType({})
+    interruption: Interruption | None = None
+    reason = ""
+    discard_reason: DiscardReason | None = None
+    finished: FinishedAttempt | None = None
 
     def __init__(self, claimed: ClaimedJob, *, job: Job[...], queue: str, claim_token: str, claimed_monotonic: float) -> None:
         self.claimed = claimed
@@ -47,17 +42,6 @@ class Attempt:
         self.queue = queue
         self.claim_token = claim_token
         self.claimed_monotonic = claimed_monotonic
-        self.started = 0.0
-        self.ended = 0.0
-        self.deadline = 0.0
-        self.thread_id = 0
-        self.is_logged = False
-        self.is_raised = False
-        self.log_facts: dict[str, object] = {}
-        self.interruption: Interruption | None = None
-        self.reason = ""
-        self.discard_reason: DiscardReason | None = None
-        self.finished: FinishedAttempt | None = None
 
     @property
     def held(self) -> HeldAttempt:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import structlog
 
-from sweephand.model.outcomes import AttemptOutcome
 from sweephand.telemetry import WorkerMetrics
 from sweephand.worker.attempts import Attempt
 
@@ -18,24 +17,28 @@ class WorkerCounts:
 
     def count(self, ended: Sequence[Attempt], *, stale: Sequence[int]) -> None:
         """Count attempts whose outcome was written; those of `stale` jobs changed nothing and count as that."""
-        metrics, kinds = self._metrics, self._metrics.kinds
         if stale:
-            metrics.stale_finishes_total.inc(len(stale))
+            self._metrics.stale_finishes_total.inc(len(stale))
             structlog.get_logger().warning("stale_finishes", jobs=len(stale), first_job_id=stale[0])
         passed_over = frozenset(stale)
-        outcomes: Counter[tuple[str, str, AttemptOutcome]] = Counter()
+        by_kind: dict[tuple[str, str], list[Attempt]] = {}
         for attempt in ended:
-            finished = attempt.finished
-            if finished is None or finished.job_id in passed_over:
-                continue
-            outcomes[attempt.queue, attempt.job.kind, finished.outcome] += 1
-            metrics.job_duration_seconds.labels(attempt.queue, kinds.label(attempt.job.kind)).observe(
-                finished.ended - finished.started
-            )
-            metrics.queue_wait_seconds.labels(attempt.queue).observe(
-                max(0.0, attempt.claimed.waited_seconds + finished.started - attempt.claimed_monotonic)
-            )
+            if attempt.claimed.job_id not in passed_over:
+                by_kind.setdefault((attempt.queue, attempt.job.kind), []).append(attempt)
+        for (queue, kind), attempts in by_kind.items():
+            self._count(queue, kind, attempts)
+
+    def _count(self, queue: str, kind: str, attempts: Sequence[Attempt]) -> None:
+        self._metrics.count_attempts(
+            queue,
+            kind=kind,
+            outcomes=Counter([attempt.finished.outcome for attempt in attempts if attempt.finished is not None]),
+            durations_seconds=[attempt.ended - attempt.started for attempt in attempts],
+            # What the database counted up to the claim, and the time since.
+            waits_seconds=[
+                max(0.0, attempt.claimed.waited_seconds + attempt.started - attempt.claimed_monotonic) for attempt in attempts
+            ],
+        )
+        for attempt in attempts:
             if attempt.discard_reason is not None:
-                metrics.count_discard(attempt.queue, kind=attempt.job.kind, reason=attempt.discard_reason)
-        for (queue, kind, outcome), number in outcomes.items():
-            metrics.jobs_total.labels(queue, kinds.label(kind), outcome.value).inc(number)
+                self._metrics.count_discard(queue, kind=kind, reason=attempt.discard_reason)

@@ -3,10 +3,11 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from threading import Event
 
 from dramatiq.asyncio import async_to_sync
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars
 
 from sweephand.app import App
 from sweephand.context import JobContext, running_job
@@ -47,7 +48,8 @@ class Runner:
         try:
             try:
                 self._interrupts.enter(attempt)
-                self._call(attempt, arguments)
+                # A context of its own, so that nothing that a job sets is seen by the next one in this thread.
+                copy_context().run(self._call, attempt, arguments)
                 is_done = True
             finally:
                 self._interrupts.leave(attempt)
@@ -80,8 +82,9 @@ class Runner:
             claimed.tick_id,
             claimed.created_at,
         )
-        # What the job itself logs names the job too.
-        with running_job(context), bound_contextvars(job=claimed.job_id, kind=claimed.kind, attempt=claimed.attempt):
+        # What the job itself logs names the job too. Nothing has to be taken back: the context ends with the attempt.
+        bind_contextvars(job=claimed.job_id, kind=claimed.kind, attempt=claimed.attempt)
+        with running_job(context):
             self._functions[attempt.job.kind](**arguments)
 
     def _end(self, attempt: Attempt, verdict: Verdict) -> None:
