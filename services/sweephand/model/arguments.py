@@ -1,25 +1,19 @@
-"""Read a job function's parameters, and turn its arguments into JSON and back.
-
-What counts as equal arguments decides which jobs are duplicates, so one value has one JSON form: whole floats are written
-as integers, datetimes as UTC with six fractional digits, object keys in the order that jsonb gives them.
-"""
+"""Read a job function's parameters, and turn its arguments into JSON and back."""
 
 import dataclasses
 import inspect
 import json
-import math
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from enum import Enum, StrEnum
 from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from sweephand.model.canonical import canonical
 from sweephand.model.errors import AppError, ArgumentsError
-
-INTEGER_BOUND = 2**63
 
 
 class ColumnKind(StrEnum):
@@ -59,7 +53,10 @@ class Parameter:
                 self.adapter.validate_python(value, strict=True)
             except ValidationError as error:
                 raise ArgumentsError(_first_problem(self.name, error)) from error
-        return canonical(value, path=self.name)
+        encoded = canonical(value, path=self.name)
+        if self.kind is ColumnKind.NUMBER and isinstance(encoded, int):
+            return canonical(float(encoded), path=self.name)
+        return encoded
 
     def decode(self, value: object) -> object:
         """Return the Python value of a stored JSON value.
@@ -70,7 +67,7 @@ class Parameter:
         if type(value) is self.annotation:
             return value
         try:
-            return self.adapter.validate_python(value)
+            return self.adapter.validate_python(value, by_alias=True, by_name=True)
         except ValidationError as error:
             raise ArgumentsError(_first_problem(self.name, error)) from error
 
@@ -135,77 +132,8 @@ def parameters_of(function: Callable[..., object], *, owner: str) -> Parameters:
             raise AppError(f"{owner}: parameter {name} is variadic or positional only; a job takes named parameters")
         if name not in hints:
             raise AppError(f"{owner}: parameter {name} has no type; write {name}: int, or another JSON type")
-        by_name[name] = _parameter(owner, name, hints[name], found.default)
+        by_name[name] = _parameter(owner, name, _plain(hints[name]), found.default)
     return Parameters(owner=owner, by_name=by_name)
-
-
-def canonical(value: object, *, path: str) -> object:
-    """Return the one JSON form of `value`.
-
-    Raises:
-        ArgumentsError: NaN, an infinity, an integer beyond 64 bits, NUL or a lone surrogate in a text, a naive datetime or
-            a type that JSON cannot carry; the message starts with the path of the value.
-    """
-    match value:
-        case None | bool():
-            return value
-        case Enum():
-            return canonical(value.value, path=path)
-        case int() | float() | str() | UUID() | date():
-            return _canonical_scalar(value, path)
-        case BaseModel():
-            return canonical(dict(value), path=path)
-        case Mapping():
-            return {_key(key, path): canonical(item, path=f"{path}.{key}") for key, item in value.items()}
-        case list() | tuple():
-            return [canonical(item, path=f"{path}[{index}]") for index, item in enumerate(value)]
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-            return canonical(fields, path=path)
-        case _:
-            raise ArgumentsError(f"{path}: {type(value).__name__} is no JSON type; pass its id or a plain value")
-
-
-def _canonical_scalar(value: int | float | str | UUID | date, path: str) -> int | float | str:  # noqa: PYI041 (match needs both)
-    match value:
-        case int():
-            if not -INTEGER_BOUND <= value < INTEGER_BOUND:
-                raise ArgumentsError(f"{path}: an integer of {value.bit_length()} bits; 64 bits with sign is the most")
-            return int(value)
-        case float():
-            return _canonical_float(value, path)
-        case str():
-            return _storable_text(value, path)
-        case UUID():
-            return str(value)
-        case datetime():
-            if value.utcoffset() is None:
-                raise ArgumentsError(f"{path}: {value.isoformat()} has no time zone; pass an aware datetime")
-            return value.astimezone(UTC).isoformat(timespec="microseconds")
-        case date():
-            return value.isoformat()
-
-
-def _canonical_float(value: float, path: str) -> int | float:
-    if not math.isfinite(value):
-        raise ArgumentsError(f"{path}: {value} cannot be stored as JSON; pass None or a finite number")
-    return int(value) if value.is_integer() and abs(value) < INTEGER_BOUND else value
-
-
-def _storable_text(value: str, path: str) -> str:
-    if "\0" in value:
-        raise ArgumentsError(f"{path}: a NUL character at {value.index(chr(0))}; PostgreSQL cannot store it, remove it")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise ArgumentsError(f"{path}: a lone surrogate at {error.start}; decode the text properly first") from error
-    return value
-
-
-def _key(key: object, path: str) -> str:
-    if not isinstance(key, str):
-        raise ArgumentsError(f"{path}: the key {key!r} is no text; JSON objects have text keys only")
-    return _storable_text(key, f"{path} (key)")
 
 
 def _parameter(owner: str, name: str, annotation: object, default: object) -> Parameter:
@@ -246,12 +174,14 @@ _SCALARS: Mapping[object, ColumnKind] = types.MappingProxyType(
 
 def _kind(owner: str, name: str, annotation: object) -> ColumnKind:
     """Return the kind of a type, having walked its members; raises AppError for what JSON cannot carry."""
+    annotation = _plain(annotation)
     if annotation in _SCALARS:
         return _SCALARS[annotation]
     origin = typing.get_origin(annotation)
     if origin in {list, dict} or _is_union(annotation):
-        for member in typing.get_args(annotation):
-            _kind(owner, name, member)
+        kinds = [_kind(owner, name, member) for member in typing.get_args(annotation)]
+        if origin is dict and kinds[0] is not ColumnKind.TEXT:
+            raise AppError(f"{owner}: parameter {name} has the type {annotation}; the keys of a JSON object are text, use str")
         return ColumnKind.JSON
     if origin is typing.Literal:
         return _kind_of_values(typing.get_args(annotation))
@@ -268,6 +198,13 @@ def _kind(owner: str, name: str, annotation: object) -> ColumnKind:
         f"{owner}: parameter {name} has the type {annotation}; jobs take JSON types, UUID, date, datetime, Enum, "
         "frozen dataclasses or pydantic models: pass an id and load the rest inside the job"
     )
+
+
+def _plain(annotation: object) -> object:
+    """Return the type that a NewType, such as a ProductId, stands for."""
+    while isinstance(annotation, typing.NewType):
+        annotation = annotation.__supertype__
+    return annotation
 
 
 def _kind_of_values(values: Sequence[object]) -> ColumnKind:

@@ -13,7 +13,8 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import CompileError
 
 from sweephand.job import Job
-from sweephand.model.arguments import INTEGER_BOUND, ColumnKind, Parameter, canonical
+from sweephand.model.arguments import ColumnKind, Parameter
+from sweephand.model.canonical import INTEGER_BOUND, canonical
 from sweephand.model.errors import AppError
 from sweephand.sweep import Sweep
 
@@ -39,31 +40,36 @@ CONSIDERED = """scanned AS (       -- the rows that the sweep finds, oldest firs
     SELECT * FROM counted WHERE new_so_far < %(limit)s OR (new_so_far = %(limit)s AND is_new)
 )"""
 
-# {c} is the column, quoted.
+# {c} is the column, quoted. Moments without a time zone, and the days of moments with one, are UTC's, whatever the session's
+# time zone is. A number goes through its text, so that a real is the decimal that people and drivers see.
+_AS_MOMENT = (
+    "CASE WHEN pg_typeof({c}) IN ('timestamp'::regtype, 'date'::regtype) THEN {c}::timestamp "
+    "ELSE {c}::timestamptz AT TIME ZONE 'UTC' END"
+)
+_AS_DATE = "CASE WHEN pg_typeof({c}) = 'timestamptz'::regtype THEN ({c}::timestamptz AT TIME ZONE 'UTC')::date ELSE {c}::date END"
+# Inside of JSON, canonical.py writes 1.0 as 1 and 1.50 as 1.5. Texts are matched first, so that none is changed.
+_NUMBERS = r"""'("(?:[^"\\]|\\.)*")|(\d+)\.0+(?!\d)|(\d+\.\d*[1-9])0+(?!\d)'"""
 _AS_JSONB: Mapping[ColumnKind, str] = {
     ColumnKind.BOOLEAN: "to_jsonb({c}::boolean)",
     ColumnKind.INTEGER: "to_jsonb(trim_scale({c}::numeric))",
-    ColumnKind.NUMBER: "to_jsonb({c}::float8)",
+    ColumnKind.NUMBER: "to_jsonb({c}::text::float8)",
     ColumnKind.TEXT: "to_jsonb({c}::text)",
     ColumnKind.UUID: "to_jsonb({c}::uuid)",
-    ColumnKind.DATE: "to_jsonb({c}::date)",
-    # A timestamp without a time zone is taken as UTC, whatever the session's time zone.
-    ColumnKind.TIMESTAMP: (
-        "to_jsonb(to_char(CASE WHEN pg_typeof({c}) = 'timestamp'::regtype THEN {c}::timestamp "
-        "ELSE {c}::timestamptz AT TIME ZONE 'UTC' END, 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"+00:00\"'))"
-    ),
-    ColumnKind.JSON: "to_jsonb({c})",
+    ColumnKind.DATE: f"to_jsonb({_AS_DATE})",
+    ColumnKind.TIMESTAMP: f"""to_jsonb(to_char({_AS_MOMENT}, 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'))""",
+    ColumnKind.JSON: f"regexp_replace(to_jsonb({{c}})::text, {_NUMBERS}, '\\1\\2\\3', 'g')::jsonb",
 }
 
-# When a value of the kind cannot be an argument, and how to say it.
+# When a value of the kind cannot be an argument, and how to say it. Python's years go from 1 to 9999.
+_YEARS = "NOT BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'"
 _REFUSALS: Mapping[ColumnKind, tuple[str, str]] = {
     ColumnKind.INTEGER: (
         f"{{c}}::numeric = 'NaN' OR abs({{c}}::numeric) >= {INTEGER_BOUND} OR {{c}}::numeric <> trunc({{c}}::numeric)",
         "is no 64-bit integer",
     ),
-    ColumnKind.NUMBER: ("{c}::float8 IN ('NaN', 'Infinity', '-Infinity')", "is no finite number"),
-    ColumnKind.DATE: ("NOT isfinite({c}::date)", "is no finite date"),
-    ColumnKind.TIMESTAMP: ("NOT isfinite({c}::timestamptz)", "is no finite moment"),
+    ColumnKind.NUMBER: ("{c}::text::float8 IN ('NaN', 'Infinity', '-Infinity')", "is no finite number"),
+    ColumnKind.DATE: (f"({_AS_DATE})::timestamp {_YEARS}", "is no date of the years 1 to 9999"),
+    ColumnKind.TIMESTAMP: (f"({_AS_MOMENT}) {_YEARS}", "is no moment of the years 1 to 9999"),
 }
 
 
