@@ -100,14 +100,6 @@ def test_a_stack_whose_migration_fails_does_not_start(lines: Lines) -> None:
     assert "Connection refused" in lines.of("migrate")
 
 
-def test_a_stack_can_be_started_again(database_url: str, lines: Lines) -> None:
-    stack = LocalStack(APP, on_line=lines.add, database_url=database_url, roles=["api"])
-
-    for _ in range(2):
-        assert httpx.get(f"{stack.start().api_url}/pid").status_code == 200
-        stack.stop()
-
-
 def test_dev_prefixes_lines_and_ends_all_on_ctrl_c(commands: Commands) -> None:
     dev = commands.start("dev", "--app", APP, "--api-port", "0")
     dev.wait_for_log("ready; Ctrl-C ends all of it", deadline_seconds=50)
