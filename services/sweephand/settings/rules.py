@@ -26,9 +26,7 @@ def checked_database_url(value: str) -> str:
     except ValueError:
         is_valid = False
     if not is_valid:
-        raise ValueError(
-            "must be of the form postgresql://user:password@host:5432/name (the value is a secret, not shown)"
-        )
+        raise ValueError("must be of the form postgresql://user:password@host:5432/name (the value is a secret, not shown)")
     return value
 
 
@@ -71,9 +69,7 @@ def rescue_problems(rescue_after_seconds: float, *, heartbeat_seconds: float) ->
     return []
 
 
-def lease_problems(
-    lease_duration_seconds: int, *, renew_deadline_seconds: float, retry_period_seconds: float
-) -> list[str]:
+def lease_problems(lease_duration_seconds: int, *, renew_deadline_seconds: float, retry_period_seconds: float) -> list[str]:
     """Return what is wrong between the lease's durations: lease > deadline > 1.2 × retry.
 
     Source: client-go, tools/leaderelection (JitterFactor 1.2).
