@@ -6,6 +6,9 @@ from pathlib import Path
 import click
 
 from sweephand.cli.errors import ClearErrors
+from sweephand.cli.jobs import jobs
+from sweephand.cli.queues import queues
+from sweephand.cli.sweeps import sweeps
 
 app_option = click.option(
     "--app",
@@ -19,6 +22,10 @@ app_option = click.option(
 @click.version_option(package_name="sweephand", message="%(prog)s %(version)s")
 def main() -> None:
     """Run periodic work without cron: sweeps find stuck rows, jobs mend them."""
+
+
+for group in (sweeps, jobs, queues):
+    main.add_command(group)
 
 
 @main.command()

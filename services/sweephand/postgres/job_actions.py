@@ -22,7 +22,7 @@ BATCH_SIZE = 500
 # Each try sees the twin that made the one before fail; only a stream of new twins can use all of them up.
 _TRIES = 5
 
-_IDS = sql.SQL("SELECT id FROM sweephand.job WHERE {condition} ORDER BY id")
+_FOUND = sql.SQL("SELECT kind, array_agg(id) FROM sweephand.job WHERE {condition} GROUP BY kind")
 _LOCKED = """
 WITH locked AS MATERIALIZED (
     SELECT id, state, unique_key FROM sweephand.job
@@ -81,6 +81,21 @@ FROM sweephand.job WHERE id = ANY (%(ids)s::bigint[])
 
 
 @dataclass(frozen=True, slots=True)
+class FoundJobs:
+    """Be the ids that a filter chose, in order, and how many of each kind there are, the most first."""
+
+    ids: Sequence[int]
+    by_kind: Mapping[str, int]
+
+    def __str__(self) -> str:
+        """Return `37 jobs (30 publish_product, 7 send_mail)`, at most three kinds by name."""
+        named = [f"{count:,} {kind}" for kind, count in list(self.by_kind.items())[:3]]
+        others = len(self.ids) - sum(list(self.by_kind.values())[:3])
+        kinds = ", ".join([*named, f"{others:,} of other kinds"] if others else named)
+        return f"{len(self.ids):,} job{'' if len(self.ids) == 1 else 's'} ({kinds})"
+
+
+@dataclass(frozen=True, slots=True)
 class ChangedJob:
     """Be a job that the verb was done to; `before` is the state in which it was found."""
 
@@ -119,10 +134,11 @@ def states_for(verb: JobVerb, which: JobFilter) -> tuple[JobState, ...]:
     return which.states or rule.unless_said
 
 
-def find_job_ids(connection: psycopg.Connection, which: JobFilter) -> list[int]:
-    """Return the ids of all jobs that the filter chooses, in order, within the transaction that is open."""
-    rows = connection.execute(_IDS.format(condition=which.condition()), which.values()).fetchall()
-    return [int(row[0]) for row in rows]
+def find_jobs(connection: psycopg.Connection, which: JobFilter) -> FoundJobs:
+    """Return all jobs that the filter chooses, in the transaction that is open; it locks none of them."""
+    rows = connection.execute(_FOUND.format(condition=which.condition()), which.values()).fetchall()
+    by_kind = {str(kind): len(ids) for kind, ids in sorted(rows, key=lambda row: -len(row[1]))}
+    return FoundJobs(ids=sorted(job_id for _, ids in rows for job_id in ids), by_kind=by_kind)
 
 
 def act_on_jobs(
@@ -136,7 +152,7 @@ def act_on_jobs(
 ) -> ActionReport:
     """Do the verb to jobs, and say what became of each.
 
-    `which` is the filter that `find_job_ids` found them by: only jobs that are still in its states are changed, and all of it
+    `which` is the filter that `find_jobs` found them by: only jobs that are still in its states are changed, and all of it
     is one entry in the audit. None: they were named one by one, and each has an entry of its own.
 
     Raises:

@@ -1,7 +1,7 @@
 """Choose jobs by what operators know of them, in conditions that the table's indexes serve."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from psycopg import sql
@@ -29,6 +29,10 @@ class JobFilter:
     def is_empty(self) -> bool:
         """Tell whether the filter lets every job through."""
         return self == JobFilter()
+
+    def in_states(self, states: tuple[JobState, ...]) -> "JobFilter":
+        """Return the filter with other states."""
+        return replace(self, states=states)
 
     def __str__(self) -> str:
         """Return the filter as the audit keeps it: `state=discarded kind=publish_product`."""

@@ -1,0 +1,22 @@
+"""Give an operator's command the database that DATABASE_URL names."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from sweephand.cli.start import read_settings
+from sweephand.postgres.operator_session import operator_session
+
+
+@contextmanager
+def open_database() -> Iterator[psycopg.Connection]:
+    """Open a connection for one command.
+
+    Raises:
+        SettingsError: DATABASE_URL, or another setting, is missing or wrong.
+        DatabaseError: PostgreSQL cannot be reached.
+        NotMigratedError: it has no schema, or an old one.
+    """
+    with operator_session(read_settings(None).database_url) as connection:
+        yield connection

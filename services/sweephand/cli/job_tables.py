@@ -1,0 +1,226 @@
+"""Show jobs, counts and errors."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sweephand.cli.output import args_text, both_texts, relative_text, span_text, utc_text
+from sweephand.cli.sweep_tables import write_audit
+from sweephand.cli.tables import Cell, Column, write_block, write_facts, write_heading, write_line, write_table
+from sweephand.postgres.audit import AuditEntry
+from sweephand.postgres.job_statistics import ErrorGroup, JobCounts, KindView
+from sweephand.postgres.job_views import AttemptView, JobView
+
+_STYLES = {
+    "available": "cyan", "running": "blue", "retryable": "yellow", "completed": "green", "discarded": "red", "retried": "yellow",
+    "lost": "red", "cancelled": "dim", "scheduled": "", "snoozed": "cyan", "interrupted": "cyan",
+}  # fmt: skip
+
+
+def write_jobs(jobs: Sequence[JobView], *, now: datetime) -> None:
+    """Write a list of jobs."""
+    columns = (
+        Column("ID", is_number=True),
+        Column("KIND", is_flexible=True),
+        Column("QUEUE", yields=2),
+        Column("STATE"),
+        Column("ATTEMPT", is_number=True, yields=3),
+        Column("WHEN"),
+        Column("TICK", is_number=True, yields=4),
+        Column("ARGUMENTS", is_flexible=True, yields=1),
+    )
+    rows: list[list[str | Cell]] = [
+        [
+            str(job.id),
+            job.kind,
+            job.queue,
+            Cell(job.state, _STYLES.get(job.state, "")),
+            f"{job.attempt}/{job.max_attempts}",
+            _when(job, now),
+            "" if job.tick_id is None else str(job.tick_id),
+            args_text(job.args),
+        ]
+        for job in jobs
+    ]
+    write_table(columns, rows, nothing="no job matches")
+
+
+def write_failed_jobs(jobs: Sequence[JobView], *, now: datetime) -> None:
+    """Write a list of failed jobs with their last error."""
+    columns = (
+        Column("ID", is_number=True),
+        Column("KIND", is_flexible=True),
+        Column("QUEUE", yields=3),
+        Column("STATE"),
+        Column("ATTEMPT", is_number=True, yields=1),
+        Column("WHEN"),
+        Column("ARGUMENTS", is_flexible=True, yields=2),
+        Column("LAST ERROR", is_flexible=True),
+    )
+    rows: list[list[str | Cell]] = [
+        [
+            str(job.id),
+            job.kind,
+            job.queue,
+            Cell(job.state, _STYLES.get(job.state, "")),
+            f"{job.attempt}/{job.max_attempts}",
+            _when(job, now),
+            args_text(job.args),
+            job.last_error or "",
+        ]
+        for job in jobs
+    ]
+    write_table(columns, rows, nothing="no job has failed")
+
+
+def write_counts(counts: Sequence[JobCounts], *, title: str, since: timedelta, now: datetime) -> None:
+    """Write the counts of queues or kinds."""
+    columns = (
+        Column(title, is_flexible=True),
+        Column("SCHEDULED", is_number=True, yields=3),
+        Column("AVAILABLE", is_number=True),
+        Column("RUNNING", is_number=True),
+        Column("RETRYABLE", is_number=True),
+        Column("WAITING FOR", is_number=True, yields=1),
+        Column("COMPLETED", is_number=True, yields=2),
+        Column("DISCARDED", is_number=True),
+        Column("CANCELLED", is_number=True, yields=4),
+    )
+    rows: list[list[str | Cell]] = [
+        [
+            one.name,
+            f"{one.scheduled:,}",
+            f"{one.available:,}",
+            f"{one.running:,}",
+            Cell(f"{one.retryable:,}", "yellow" if one.retryable else ""),
+            "" if one.oldest_due_at is None else span_text(now - one.oldest_due_at),
+            f"{one.completed:,}",
+            Cell(f"{one.discarded:,}", "red" if one.discarded else ""),
+            f"{one.cancelled:,}",
+        ]
+        for one in counts
+    ]
+    write_table(columns, rows, nothing=f"no unfinished job, and none finished in {span_text(since)}")
+    if rows:
+        write_line(f"completed, discarded and cancelled: in the last {span_text(since)}", style="dim")
+
+
+def write_kind(view: KindView, *, since: timedelta, now: datetime) -> None:
+    """Write all about one kind."""
+    numbers = view.numbers
+    measured = "no attempts"
+    if numbers.median_seconds is not None and numbers.p95_seconds is not None and numbers.max_seconds is not None:
+        median, p95, longest = (
+            span_text(timedelta(seconds=seconds))
+            for seconds in (numbers.median_seconds, numbers.p95_seconds, numbers.max_seconds)
+        )
+        share = 100 * numbers.completed / numbers.attempts
+        measured = f"median {median}, p95 {p95}, longest {longest}; {share:.0f} % of {numbers.attempts:,} completed"
+    write_facts(
+        [
+            ("kind", view.kind),
+            ("queues", ", ".join(one.name for one in view.by_queue) or "none"),
+            ("sweeps", ", ".join(view.sweeps) or "none"),
+            ("attempts", measured),
+        ]
+    )
+    write_heading("Jobs")
+    write_counts(view.by_queue, title="QUEUE", since=since, now=now)
+    if view.errors:
+        write_heading("Errors")
+        write_errors(view.errors, now=now, is_of_one_kind=True)
+
+
+def write_errors(groups: Sequence[ErrorGroup], *, now: datetime, is_of_one_kind: bool = False) -> None:
+    """Write groups of errors."""
+    columns = (
+        Column("ATTEMPTS", is_number=True),
+        Column("JOBS", is_number=True, yields=2),
+        *(() if is_of_one_kind else (Column("KIND", is_flexible=True),)),
+        Column("LAST SEEN"),
+        Column("FIRST SEEN", yields=3),
+        Column("LAST JOB", is_number=True, yields=1),
+        Column("ERROR", is_flexible=True),
+    )
+    rows: list[list[str | Cell]] = [
+        [
+            f"{group.attempts:,}",
+            f"{group.jobs:,}",
+            *([] if is_of_one_kind else [group.kind]),
+            relative_text(group.last_at, now=now),
+            relative_text(group.first_at, now=now),
+            str(group.last_job_id),
+            Cell(group.pattern, "red"),
+        ]
+        for group in groups
+    ]
+    write_table(columns, rows, nothing="no attempt has failed in that time")
+
+
+def write_job(
+    job: JobView, attempts: Sequence[AttemptView], audit: Sequence[AuditEntry], *, now: datetime, has_all_tracebacks: bool
+) -> None:
+    """Write all about one job."""
+    facts: list[tuple[str, str | Cell]] = [
+        ("job", str(job.id)),
+        ("kind", job.kind),
+        ("queue", job.queue),
+        ("state", Cell(job.state, _STYLES.get(job.state, ""))),
+        ("attempt", f"{job.attempt} of {job.max_attempts}, {job.timeout_seconds:g} s each at most"),
+        ("enqueued", both_texts(job.created_at, now=now) + ("" if job.tick_id is None else f" by tick {job.tick_id}")),
+        ("due", both_texts(job.scheduled_at, now=now)),
+    ]
+    if job.claimed_at is not None:
+        by = f" by {job.worker_name}" if job.worker_name else ""
+        facts.append(("claimed", both_texts(job.claimed_at, now=now) + by))
+    if job.finished_at is not None:
+        facts.append(("finished", both_texts(job.finished_at, now=now)))
+    if job.cancel_requested_at is not None:
+        why = f": {job.cancel_reason}" if job.cancel_reason else ""
+        facts.append(("cancel asked", Cell(both_texts(job.cancel_requested_at, now=now) + why, "yellow")))
+    write_facts(facts)
+    write_heading("Arguments")
+    write_block(json.dumps(job.args, ensure_ascii=False, indent=2))
+    write_heading("Attempts")
+    _write_attempts(attempts, now=now)
+    shown = [attempt for attempt in attempts if attempt.traceback]
+    for attempt in shown if has_all_tracebacks else shown[-1:]:
+        write_heading(f"Traceback of attempt {attempt.attempt}")
+        write_block(attempt.traceback or "")
+    if audit:
+        write_heading("Who did what")
+        write_audit(audit, now=now)
+
+
+def _write_attempts(attempts: Sequence[AttemptView], *, now: datetime) -> None:
+    columns = (
+        Column("ATTEMPT", is_number=True),
+        Column("STARTED", yields=1),
+        Column("AGO"),
+        Column("TOOK", is_number=True),
+        Column("OUTCOME"),
+        Column("WORKER", is_flexible=True, yields=2),
+        Column("ERROR", is_flexible=True),
+    )
+    rows: list[list[str | Cell]] = [
+        [
+            str(attempt.attempt),
+            utc_text(attempt.started_at),
+            relative_text(attempt.started_at, now=now),
+            span_text(attempt.ended_at - attempt.started_at),
+            Cell(attempt.outcome, _STYLES.get(attempt.outcome, "")),
+            attempt.worker_name or "",
+            attempt.error or "",
+        ]
+        for attempt in attempts
+    ]
+    write_table(columns, rows, nothing="no attempt has ended")
+
+
+def _when(job: JobView, now: datetime) -> str:
+    """Return the moment that matters in the job's state."""
+    if job.finished_at is not None:
+        return relative_text(job.finished_at, now=now)
+    if job.state == "running" and job.claimed_at is not None:
+        return f"for {span_text(now - job.claimed_at)}"
+    return f"due {relative_text(job.scheduled_at, now=now)}"
