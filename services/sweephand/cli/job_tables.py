@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sweephand.cli.output import args_text, both_texts, relative_text, span_text, utc_text
 from sweephand.cli.sweep_tables import write_audit
-from sweephand.cli.tables import Cell, Column, write_block, write_facts, write_heading, write_line, write_table
+from sweephand.cli.tables import Cell, Column, write_block, write_facts, write_heading, write_hint, write_table
 from sweephand.postgres.audit import AuditEntry
 from sweephand.postgres.job_statistics import ErrorGroup, JobCounts, KindView
 from sweephand.postgres.job_views import AttemptView, JobView
@@ -21,13 +21,13 @@ def write_jobs(jobs: Sequence[JobView], *, now: datetime) -> None:
     """Write a list of jobs."""
     columns = (
         Column("ID", is_number=True),
-        Column("KIND", is_flexible=True),
+        Column("KIND", least=12),
         Column("QUEUE", yields=2),
         Column("STATE"),
         Column("ATTEMPT", is_number=True, yields=3),
         Column("WHEN"),
         Column("TICK", is_number=True, yields=4),
-        Column("ARGUMENTS", is_flexible=True, yields=1),
+        Column("ARGUMENTS", least=20, yields=1),
     )
     rows: list[list[str | Cell]] = [
         [
@@ -49,13 +49,13 @@ def write_failed_jobs(jobs: Sequence[JobView], *, now: datetime) -> None:
     """Write a list of failed jobs with their last error."""
     columns = (
         Column("ID", is_number=True),
-        Column("KIND", is_flexible=True),
+        Column("KIND", least=12),
         Column("QUEUE", yields=3),
         Column("STATE"),
         Column("ATTEMPT", is_number=True, yields=1),
         Column("WHEN"),
-        Column("ARGUMENTS", is_flexible=True, yields=2),
-        Column("LAST ERROR", is_flexible=True),
+        Column("ARGUMENTS", least=20, yields=2),
+        Column("LAST ERROR", least=32),
     )
     rows: list[list[str | Cell]] = [
         [
@@ -76,7 +76,7 @@ def write_failed_jobs(jobs: Sequence[JobView], *, now: datetime) -> None:
 def write_counts(counts: Sequence[JobCounts], *, title: str, since: timedelta, now: datetime) -> None:
     """Write the counts of queues or kinds."""
     columns = (
-        Column(title, is_flexible=True),
+        Column(title, least=12),
         Column("SCHEDULED", is_number=True, yields=3),
         Column("AVAILABLE", is_number=True),
         Column("RUNNING", is_number=True),
@@ -102,7 +102,7 @@ def write_counts(counts: Sequence[JobCounts], *, title: str, since: timedelta, n
     ]
     write_table(columns, rows, nothing=f"no unfinished job, and none finished in {span_text(since)}")
     if rows:
-        write_line(f"completed, discarded and cancelled: in the last {span_text(since)}", style="dim")
+        write_hint(f"completed, discarded and cancelled: in the last {span_text(since)}")
 
 
 def write_kind(view: KindView, *, since: timedelta, now: datetime) -> None:
@@ -136,11 +136,11 @@ def write_errors(groups: Sequence[ErrorGroup], *, now: datetime, is_of_one_kind:
     columns = (
         Column("ATTEMPTS", is_number=True),
         Column("JOBS", is_number=True, yields=2),
-        *(() if is_of_one_kind else (Column("KIND", is_flexible=True),)),
+        *(() if is_of_one_kind else (Column("KIND", least=12),)),
         Column("LAST SEEN"),
         Column("FIRST SEEN", yields=3),
         Column("LAST JOB", is_number=True, yields=1),
-        Column("ERROR", is_flexible=True),
+        Column("ERROR", least=32),
     )
     rows: list[list[str | Cell]] = [
         [
@@ -199,8 +199,8 @@ def _write_attempts(attempts: Sequence[AttemptView], *, now: datetime) -> None:
         Column("AGO"),
         Column("TOOK", is_number=True),
         Column("OUTCOME"),
-        Column("WORKER", is_flexible=True, yields=2),
-        Column("ERROR", is_flexible=True),
+        Column("WORKER", least=12, yields=2),
+        Column("ERROR", least=32),
     )
     rows: list[list[str | Cell]] = [
         [

@@ -58,7 +58,7 @@ def list_jobs(*, which: "JobFilter", before: int | None, limit: int, is_json: bo
     """
     from sweephand.cli.database import open_database
     from sweephand.cli.job_tables import write_jobs
-    from sweephand.cli.tables import write_line
+    from sweephand.cli.tables import write_hint
     from sweephand.postgres.job_views import read_jobs
     from sweephand.postgres.operator_session import reading
     from sweephand.postgres.sweep_views import read_now
@@ -73,7 +73,7 @@ def list_jobs(*, which: "JobFilter", before: int | None, limit: int, is_json: bo
         return
     write_jobs(listed, now=now)
     if next_before is not None:
-        write_line(f"more match; the next page: --before {next_before}", style="dim")
+        write_hint(f"more match; the next page: --before {next_before}")
 
 
 @jobs.command()

@@ -7,6 +7,8 @@ from sweephand.sweep import Sweep
 
 _FATE_STYLES = {"would": "green", "duplicate": "yellow", "refused:": "red"}
 
+_REASON = ", for which an unfinished job, or another row, stands already"
+
 
 def write_preview(preview: Preview, *, app: str, sweep: Sweep) -> None:
     """Write the preview's numbers, its first rows and the plan."""
@@ -18,7 +20,7 @@ def write_preview(preview: Preview, *, app: str, sweep: Sweep) -> None:
         ("matching", f"{at_least}{_rows(preview.matching)}"),
         ("looked at", _rows(preview.considered)),
         ("enqueued", f"{preview.enqueued:,} {sweep.job.kind} in queue {sweep.job.queue}{full}"),
-        ("duplicates", f"{preview.skipped_duplicates:,} that an unfinished job, or another row, stands for already"),
+        ("duplicates", _rows(preview.skipped_duplicates) + _REASON if preview.skipped_duplicates else "0 rows"),
         ("refused", Cell(_rows(preview.refused), "red") if preview.refused else "0 rows"),
     ]
     if preview.is_truncated:
@@ -34,7 +36,7 @@ def write_preview(preview: Preview, *, app: str, sweep: Sweep) -> None:
             write_line(f"  {refusal}")
     if preview.first_rows:
         write_heading("First rows")
-        columns = (Column("FATE"), Column("ARGUMENTS", is_flexible=True))
+        columns = (Column("FATE"), Column("ARGUMENTS", least=20))
         rows: list[list[str | Cell]] = [
             [Cell(row.fate, _FATE_STYLES.get(row.fate.split()[0], "")), row.args] for row in preview.first_rows
         ]

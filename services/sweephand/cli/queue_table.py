@@ -11,7 +11,7 @@ from sweephand.postgres.queue_views import QueueView
 def write_queues(queues: Sequence[QueueView], *, now: datetime) -> None:
     """Write the table of queues."""
     columns = (
-        Column("QUEUE", is_flexible=True),
+        Column("QUEUE", least=12),
         Column("SCHEDULED", is_number=True, yields=4),
         Column("AVAILABLE", is_number=True),
         Column("RUNNING", is_number=True),
@@ -20,7 +20,7 @@ def write_queues(queues: Sequence[QueueView], *, now: datetime) -> None:
         Column("WAITING FOR", is_number=True, yields=1),
         Column("WORKERS", is_number=True),
         Column("SLOTS", is_number=True, yields=5),
-        Column("STATUS", is_flexible=True),
+        Column("STATUS", least=20),
     )
     rows: list[list[str | Cell]] = [
         [

@@ -32,7 +32,7 @@ def sweeps_document(view: SweepsView, code: SweepCode | None) -> dict[str, objec
 def write_sweeps(view: SweepsView, code: SweepCode | None) -> None:
     """Write the table of all sweeps, and who leads."""
     columns = (
-        Column("SWEEP", is_flexible=True),
+        Column("SWEEP", least=12),
         Column("SCHEDULE", yields=1),
         Column("NEXT"),
         Column("NEXT AT", yields=5),
@@ -40,7 +40,7 @@ def write_sweeps(view: SweepsView, code: SweepCode | None) -> None:
         Column("ENQUEUED", is_number=True, yields=2),
         Column("DUPLICATES", is_number=True, yields=4),
         Column("MISSED", is_number=True, yields=3),
-        Column("STATUS", is_flexible=True),
+        Column("STATUS", least=20),
     )
     is_of_one_app = len({sweep.app for sweep in view.sweeps} | ({code.app_name} if code else set())) == 1
     rows = [_row(view, sweep, code, is_of_one_app=is_of_one_app) for sweep in view.sweeps]
@@ -77,13 +77,16 @@ def write_sweep(
     """Write all about one sweep."""
     sweep, now = _find(view, name), view.now
     leader = view.leader(sweep.app)
-    leads = f"{leader.holder}, term {leader.term}, since {both_texts(leader.since, now=now)}" if leader else "nobody yet"
+    leads = f"{leader.holder}, term {leader.term}, since {utc_text(leader.since)}" if leader else "nobody yet"
     facts: list[tuple[str, str | Cell]] = [
         ("sweep", sweep.path),
         ("status", _status_cell(view, sweep, code)),
         ("schedule", f"{sweep.schedule}, on the grid from {utc_text(sweep.anchor_at)}"),
         ("next tick", both_texts(sweep.next_tick_at, now=now)),
-        ("enqueues", f"{sweep.kind} in queue {sweep.queue}, at most {sweep.limit} a tick, of {sweep.scan_bound} rows looked at"),
+        (
+            "enqueues",
+            f"{sweep.kind} in queue {sweep.queue}, at most {sweep.limit:,} a tick, of {sweep.scan_bound:,} rows looked at",
+        ),
         ("rules", f"run_on_start {'yes' if sweep.run_on_start else 'no'}, catch_up {sweep.catch_up}, overlap {sweep.overlap}"),
         ("missed", _missed_text(sweep, now)),
         ("leader", leads),
@@ -108,9 +111,9 @@ def write_audit(audit: Sequence[AuditEntry], *, now: datetime) -> None:
     columns = (
         Column("AT"),
         Column("AGO", yields=1),
-        Column("WHO", is_flexible=True),
+        Column("WHO", least=12),
         Column("DID"),
-        Column("NOTE", is_flexible=True),
+        Column("NOTE", least=24),
     )
     rows = [[utc_text(one.at), relative_text(one.at, now=now), one.actor, one.action, one.note or ""] for one in audit]
     write_table(columns, rows, nothing="nothing")
@@ -121,7 +124,7 @@ def write_ticks(ticks: Sequence[TickView], *, now: datetime, is_of_one_sweep: bo
     columns = (
         Column("PLANNED"),
         Column("AGO", yields=3),
-        *(() if is_of_one_sweep else (Column("SWEEP", is_flexible=True),)),
+        *(() if is_of_one_sweep else (Column("SWEEP", least=12),)),
         Column("OUTCOME"),
         Column("REASON", yields=6),
         Column("LATE", is_number=True, yields=5),
@@ -131,7 +134,7 @@ def write_ticks(ticks: Sequence[TickView], *, now: datetime, is_of_one_sweep: bo
         Column("REFUSED", is_number=True, yields=8),
         Column("TERM", is_number=True, yields=7),
         Column("TICK", is_number=True, yields=9),
-        Column("NOTE", is_flexible=True),
+        Column("NOTE", least=24),
     )
     rows: list[list[str | Cell]] = []
     for tick in ticks:
@@ -213,7 +216,7 @@ def _missed_text(sweep: SweepView, now: datetime) -> str:
 
 def _tick_note(tick: TickView) -> str:
     parts = [
-        (tick.cause or "").replace("_", " "),
+        (tick.cause or "").replace("_", " ") if tick.cause != tick.outcome else "",
         f"stands for {tick.covers:,} ticks" if tick.covers > 1 else "",
         f"made up by tick {tick.made_up_by}" if tick.made_up_by is not None else "",
         "scan bound reached" if tick.scan_truncated else "",

@@ -12,16 +12,19 @@ from rich.text import Text
 from sweephand.cli.output import printable, printable_lines
 
 _GAP = "  "
-_LEAST_FLEXIBLE = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Describe a column. `is_flexible`: it may be cut; `yields`: which goes first on a narrow terminal, the highest; 0 stays."""
+    """Describe a column.
+
+    On a terminal that is too narrow the columns with the highest `yields` go first (0 stays); then texts are cut down to
+    `least` (None: never).
+    """
 
     title: str
     is_number: bool = False
-    is_flexible: bool = False
+    least: int | None = None
     yields: int = 0
 
 
@@ -39,11 +42,11 @@ def new_console() -> Console:
 
 
 def write_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]], *, nothing: str) -> None:
-    """Write a table; what to say when there are no rows goes to standard error."""
-    if not rows:
-        click.echo(nothing, err=True)
-        return
+    """Write a table, or that there is nothing to write; in a pipe that goes to standard error."""
     console = new_console()
+    if not rows:
+        click.echo(nothing, err=not console.is_terminal)
+        return
     cells = [[_cell(value) for value in row] for row in rows]
     natural = [max(cell_len(column.title), *(cell_len(row[index].text) for row in cells)) for index, column in enumerate(columns)]
     widths = _fit(columns, natural, width=console.width) if console.is_terminal else dict(enumerate(natural))
@@ -54,6 +57,8 @@ def write_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]],
             line.append(_GAP if line else "")
             line.append_text(_padded(row[index], width, is_right=columns[index].is_number))
         line.rstrip()
+        if console.is_terminal:
+            line.truncate(console.width, overflow="ellipsis")
         console.print(line, soft_wrap=True)
 
 
@@ -75,6 +80,13 @@ def write_facts(facts: Sequence[tuple[str, str | Cell]]) -> None:
 def write_heading(text: str) -> None:
     """Write an empty line and a heading."""
     new_console().print(Text(f"\n{text}", style="bold"), soft_wrap=True)
+
+
+def write_hint(text: str) -> None:
+    """Write a line about the answer: not into a pipe, where it would be taken for a part of it."""
+    console = new_console()
+    if console.is_terminal:
+        console.print(Text(printable(text), style="dim"), soft_wrap=True)
 
 
 def write_line(text: str, *, style: str = "") -> None:
@@ -104,7 +116,7 @@ def _padded(cell: Cell, width: int, *, is_right: bool) -> Text:
 def _fit(columns: Sequence[Column], natural: Sequence[int], *, width: int) -> dict[int, int]:
     """Return the width of each column that is shown, by its place."""
     least = [
-        min(size, max(cell_len(column.title), _LEAST_FLEXIBLE)) if column.is_flexible else size
+        size if column.least is None else min(size, max(cell_len(column.title), column.least))
         for column, size in zip(columns, natural, strict=True)
     ]
     shown = list(range(len(columns)))
