@@ -9,6 +9,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from enum import Enum
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from pydantic import BaseModel, RootModel
 from sweephand.model.errors import ArgumentsError
 
 INTEGER_BOUND = 2**63
-_EXACT_FLOAT_BOUND = 2**53  # beyond it a float's shortest digits are not those of the integer that it equals
+_EXACT_BOUND = 10**16  # below it a whole float's shortest digits are those of the integer that it equals
 
 
 def canonical(value: object, *, path: str) -> object:
@@ -79,7 +80,30 @@ def _canonical_datetime(value: datetime, path: str) -> str:
 def _canonical_float(value: float, path: str) -> int | float:
     if not math.isfinite(value):
         raise ArgumentsError(f"{path}: {value} cannot be stored as JSON; pass None or a finite number")
-    return int(value) if value.is_integer() and abs(value) < _EXACT_FLOAT_BOUND else value
+    return _digits_as_integer(value) if value.is_integer() else value
+
+
+def _digits_as_integer(value: float) -> int:
+    """Return a whole float's shortest digits as PostgreSQL chooses them, filled up with zeros.
+
+    Both Python and PostgreSQL write the fewest digits that read back as the same float. Half-way between two floats stands
+    sometimes a shorter number, which rounds to the even one of them: Python takes it, PostgreSQL does not.
+
+    Source: PostgreSQL, src/common/d2s.c (acceptBounds is false).
+    """
+    exact = int(value)
+    if abs(exact) < _EXACT_BOUND:
+        return exact
+    magnitude = abs(exact)
+    down = magnitude - int(math.nextafter(abs(value), 0))
+    above = math.nextafter(abs(value), math.inf)
+    up = int(above) - magnitude if math.isfinite(above) else down
+    shortest = len(str(int(Decimal(repr(abs(value))))).rstrip("0"))
+    for digits in range(shortest, 18):
+        candidate = int(Decimal(f"{abs(value):.{digits - 1}e}"))
+        if -down < 2 * (candidate - magnitude) < up:
+            return candidate if value > 0 else -candidate
+    return exact
 
 
 def _storable_text(value: str, path: str) -> str:

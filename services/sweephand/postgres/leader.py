@@ -24,7 +24,8 @@ RETURNING term, since
 
 _FENCE = """
 SELECT set_config('statement_timeout', %(statement_timeout)s, true), set_config('lock_timeout', %(statement_timeout)s, true),
-       set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, true)
+       set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, true),
+       set_config('extra_float_digits', '1', true) -- the shortest exact digits, so that a float has one unique key
 FROM sweephand.leader WHERE name = %(name)s AND term = %(term)s FOR SHARE
 """
 

@@ -64,7 +64,7 @@ _AS_JSONB: Mapping[ColumnKind, str] = {
 _YEARS = "NOT BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'"
 _REFUSALS: Mapping[ColumnKind, tuple[str, str]] = {
     ColumnKind.INTEGER: (
-        f"{{c}}::numeric = 'NaN' OR abs({{c}}::numeric) >= {INTEGER_BOUND} OR {{c}}::numeric <> trunc({{c}}::numeric)",
+        f"{{c}}::numeric NOT BETWEEN {-INTEGER_BOUND} AND {INTEGER_BOUND - 1} OR {{c}}::numeric <> trunc({{c}}::numeric)",
         "is no 64-bit integer",
     ),
     ColumnKind.NUMBER: ("{c}::text::float8 IN ('NaN', 'Infinity', '-Infinity')", "is no finite number"),
