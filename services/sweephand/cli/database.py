@@ -5,18 +5,18 @@ from contextlib import contextmanager
 
 import psycopg
 
-from sweephand.cli.start import read_settings
 from sweephand.postgres.operator_session import operator_session
+from sweephand.settings import load_settings
 
 
 @contextmanager
 def open_database() -> Iterator[psycopg.Connection]:
-    """Open a connection for one command.
+    """Open a connection for one command, which logs nothing: what it has to say is its answer.
 
     Raises:
         SettingsError: DATABASE_URL, or another setting, is missing or wrong.
         DatabaseError: PostgreSQL cannot be reached.
         NotMigratedError: it has no schema, or an old one.
     """
-    with operator_session(read_settings(None).database_url) as connection:
+    with operator_session(load_settings().database_url) as connection:
         yield connection
