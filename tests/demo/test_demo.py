@@ -4,10 +4,15 @@ import os
 import re
 import subprocess
 import sys
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
+from sweephand import SweephandError
 from sweephand.demo import run
+from sweephand.demo.lines import read_line
+from sweephand.demo.screen import Screen
 
 
 @pytest.mark.timeout(120)
@@ -40,3 +45,30 @@ def test_products_left_unpublished_make_the_demo_fail(
 
     assert code == 1
     assert "17 products are still not published: " in capsys.readouterr().out
+
+
+@pytest.mark.timeout(120)
+def test_a_process_that_does_not_start_ends_the_demo_with_its_lines(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+
+    with pytest.raises(SweephandError, match="migrate ended with exit code 1"):
+        run("storefront.nowhere:app", keep=False)
+
+    assert "migrate | Error: --app: no module storefront.nowhere" in capsys.readouterr().out
+
+
+def test_a_terminal_shows_bars_and_wraps_what_it_tells() -> None:
+    output = StringIO()
+    terminal = {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "40", "LINES": "20"}
+    screen = Screen(Console(file=output, force_terminal=True, highlight=False, color_system=None, _environ=terminal))
+    line = read_line("dispatcher", "2026-11-30T17:06:37.022Z info dispatched sweep=stuck_publications enqueued=5")
+
+    screen.log(line)
+    with screen.bars() as bars:
+        bars.add("stuck", total=12).move(7)
+
+    shown = output.getvalue()
+    assert " 7 of 12 published" in shown
+    assert "   dispatcher | dispatched\n                sweep=stuck_publications\n                enqueued=5" in shown

@@ -1,5 +1,7 @@
 """What happens in the demo, from the first process to the summary."""
 
+import signal
+from collections import defaultdict, deque
 from contextlib import suppress
 from queue import Empty, Queue
 from time import monotonic
@@ -17,8 +19,10 @@ INTERVAL_SECONDS = 3
 LIMIT = 5
 DEADLINE_SECONDS = 40
 
+_EXIT_INTERRUPTED = 130
 _LOOK_SECONDS = 0.3
 _GRACE_SECONDS = 5
+_LAST_LINES = 5
 _STARTED = frozenset({"schema_migrated", "api_started", "worker_started", "leader_elected"})
 _TOLD = frozenset({"dispatched", "completed"})
 _BAD = frozenset({"warning", "error", "critical"})
@@ -39,18 +43,21 @@ def run(app_target: str, *, keep: bool, deadline_seconds: float = DEADLINE_SECON
     """Tell the story on standard output and return the exit code: 0 if every product got published in time.
 
     `deadline_seconds` is what the sweep and the worker have to mend everything, from when the rows are stuck. With
-    `keep` the processes stay up afterwards, with their logs, until SIGINT.
+    `keep` the processes stay up afterwards, with their logs, until SIGINT or SIGTERM. Called in the main thread.
 
     Raises:
         SweephandError: a process did not start or ended, or the application did not answer.
     """
     story = _Story(app_target, Screen())
+    handlers = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         return story.tell(keep=keep, deadline_seconds=deadline_seconds)
     except KeyboardInterrupt:
-        return 130
+        return _EXIT_INTERRUPTED
     finally:
         story.end()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 class _Story:
@@ -60,6 +67,7 @@ class _Story:
         self._app_target = app_target
         self._screen = screen
         self._lines: Queue[LogLine] = Queue()
+        self._last_lines: defaultdict[str, deque[LogLine]] = defaultdict(lambda: deque(maxlen=_LAST_LINES))
         self._tally = Tally()
         self._stack = LocalStack(app_target, on_line=self._receive, environment=_ENVIRONMENT)
 
@@ -208,9 +216,12 @@ class _Story:
         for line in self._waiting_lines():
             self._show(line)
         for role, code in ended.items():
-            raise SweephandError(f"the {role} ended with exit code {code}; its lines above say why")
+            for line in self._last_lines[role]:
+                self._screen.log(line)
+            raise SweephandError(f"the {role} ended with exit code {code}; its last lines are above")
 
     def _show(self, line: LogLine) -> None:
+        self._last_lines[line.role].append(line)
         if line.event in _TOLD or line.level in _BAD or not line.level:
             self._screen.log(line)
         if line.event == "dispatched":
