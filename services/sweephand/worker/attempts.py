@@ -1,6 +1,6 @@
 """Hold what a worker knows of one attempt, from its claim to its end."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
 
@@ -29,6 +29,9 @@ class Attempt:
     deadline = 0.0
     thread_id = 0
     is_logged = False
+    # Set by current_job().complete(…); whether that was committed is only known when its transaction has ended.
+    is_completing = False
+    tell_end: Callable[[], None] | None = None
     is_raised = False
     log_facts: Mapping[str, object] = MappingProxyType({})
     interruption: Interruption | None = None

@@ -50,6 +50,7 @@ class JobConsumer(Consumer):
     def __next__(self) -> MessageProxy | None:
         """Return the next claimed job; None, within about a poll interval, when there is none."""
         if not self._claimed:
+            self._job_queue.hand_out()
             # Cleared before the claim: a notification that comes while it runs must not be lost.
             self._wake.clear()
             self._claimed.extend(self._claimer.claim(self._queue))

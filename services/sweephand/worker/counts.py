@@ -7,13 +7,15 @@ import structlog
 
 from sweephand.telemetry import WorkerMetrics
 from sweephand.worker.attempts import Attempt
+from sweephand.worker.job_log import JobLog
 
 
 class WorkerCounts:
-    """Turn written attempts into metrics. For one thread."""
+    """Turn written attempts into metrics and the log's summary. For one thread."""
 
-    def __init__(self, metrics: WorkerMetrics) -> None:
+    def __init__(self, metrics: WorkerMetrics, *, log: JobLog) -> None:
         self._metrics = metrics
+        self._log = log
 
     def count(self, ended: Sequence[Attempt], *, stale: Sequence[int]) -> None:
         """Count attempts whose outcome was written; those of `stale` jobs changed nothing and count as that."""
@@ -39,6 +41,7 @@ class WorkerCounts:
                 max(0.0, attempt.claimed.waited_seconds + attempt.started - attempt.claimed_monotonic) for attempt in attempts
             ],
         )
+        self._log.count_untold(kind, jobs=sum(not attempt.is_logged for attempt in attempts))
         for attempt in attempts:
             if attempt.discard_reason is not None:
                 self._metrics.count_discard(queue, kind=kind, reason=attempt.discard_reason)

@@ -59,7 +59,7 @@ class Engine:
         self._room = Room(settings.worker_threads)
         self._interrupts = Interrupts()
         self._log = JobLog()
-        self._finisher = Finisher(link=links[1], room=self._room, worker_name=name, counts=WorkerCounts(metrics))
+        self._finisher = Finisher(link=links[1], room=self._room, worker_name=name, counts=WorkerCounts(metrics, log=self._log))
         self.heart = Heart(
             link=links[2],
             name=name,

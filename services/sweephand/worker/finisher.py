@@ -12,6 +12,7 @@ from sweephand.model.outcomes import AttemptOutcome
 from sweephand.postgres.claim import release
 from sweephand.postgres.finish import FinishedAttempt, finish
 from sweephand.worker.attempts import Attempt
+from sweephand.worker.completions import settle_completions
 from sweephand.worker.counts import WorkerCounts
 from sweephand.worker.link import Backoff, DatabaseLink
 from sweephand.worker.room import Room
@@ -32,10 +33,8 @@ class Finisher:
         self._room = room
         self._worker_name = worker_name
         self._counts = counts
-        self._changed = Condition()
-        self._ended: list[Attempt] = []
-        self._to_release: list[Attempt] = []
-        self._in_flight = 0
+        self._in_hand: list[Attempt] = []
+        self._written = Condition()
         self._is_stopped = False
         self._backoff = Backoff()
         self._thread = Thread(target=self._run, name="finisher", daemon=True)
@@ -52,24 +51,16 @@ class Finisher:
     @property
     def unwritten(self) -> int:
         """How many outcomes are not in the database yet."""
-        return len(self._ended) + len(self._to_release) + self._in_flight
+        return len(self._in_hand) + self._room.waiting
 
     def add(self, attempt: Attempt) -> None:
         """Take over an attempt that has ended; without an outcome it was not started, and goes back."""
-        with self._changed:
-            (self._ended if attempt.finished is not None else self._to_release).append(attempt)
-            if not self._in_flight:
-                self._changed.notify()
-        self._room.ended()
+        self._room.end(attempt)
 
     def release(self, attempts: Sequence[Attempt]) -> None:
         """Take over attempts that were claimed and not started, to give them back."""
-        if not attempts:
-            return
-        with self._changed:
-            self._to_release.extend(attempts)
-            self._changed.notify()
-        self._room.give_back(len(attempts))
+        if attempts:
+            self._room.end_unstarted(attempts)
 
     def abandon(self, attempt: Attempt) -> None:
         """Hand back an attempt whose thread does not end, without counting it; what the thread says later is ignored."""
@@ -80,56 +71,48 @@ class Finisher:
             time.monotonic(),
             error="interrupted by the worker's shutdown",
         )
-        with self._changed:
-            self._ended.append(attempt)
-            self._changed.notify()
+        self._room.end(attempt)
 
     def drain(self, timeout_seconds: float) -> bool:
         """Wait until everything is written; return whether that came true in time."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self.unwritten == 0, timeout_seconds)
+        with self._written:
+            return self._written.wait_for(lambda: self.unwritten == 0, timeout_seconds)
 
     def stop(self) -> None:
         """End the thread; what is not written stays unwritten."""
-        with self._changed:
-            self._is_stopped = True
-            self._changed.notify_all()
+        self._is_stopped = True
+        self._room.wake()
+        with self._written:
+            self._written.notify_all()
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._ended or self._to_release or self._is_stopped)
-                if self._is_stopped:
-                    self._link.close()
-                    return
-                ended, self._ended = self._ended[:_BATCH], self._ended[_BATCH:]
-                to_release, self._to_release = self._to_release, []
-                self._in_flight = len(ended) + len(to_release)
-            is_written = self._write(ended, to_release)
-            with self._changed:
-                if not is_written:
-                    self._ended = ended + self._ended
-                    self._to_release = to_release + self._to_release
-                self._in_flight = 0
-                self._changed.notify_all()
-                if not is_written:
-                    self._changed.wait_for(lambda: self._is_stopped, self._backoff.failed())
+        while not self._is_stopped:
+            if not self._in_hand:
+                self._in_hand = self._room.take(_BATCH)
+            if self._in_hand and not self._write(self._in_hand):
+                with self._written:
+                    self._written.wait_for(lambda: self._is_stopped, self._backoff.failed())
+                continue
+            with self._written:
+                self._in_hand = []
+                self._written.notify_all()
+        self._link.close()
 
-    def _write(self, ended: list[Attempt], to_release: list[Attempt]) -> bool:
-        finished = [attempt.finished for attempt in ended if attempt.finished is not None]
+    def _write(self, attempts: list[Attempt]) -> bool:
         try:
             with self._link.use() as conn:
-                stale = self._finish(conn, finished)
-                release(conn, [attempt.held for attempt in to_release])
+                unsettled = settle_completions(conn, attempts)
+                stale = self._finish(conn, [attempt.finished for attempt in unsettled if attempt.finished is not None])
+                release(conn, [attempt.held for attempt in unsettled if attempt.finished is None])
         except DatabaseError as error:
-            structlog.get_logger().warning("finish_failed", attempts=len(ended), reason=str(error))
+            structlog.get_logger().warning("finish_failed", attempts=self.unwritten, reason=str(error))
             return False
         except Exception:  # noqa: BLE001 - the loop's edge: the outcomes are kept, whatever went wrong
-            structlog.get_logger().exception("finish_failed", attempts=len(ended))
+            structlog.get_logger().exception("finish_failed", attempts=self.unwritten)
             return False
         if self._backoff.succeeded():
-            structlog.get_logger().info("finishes_resumed", attempts=len(ended))
-        self._counts.count(ended, stale=stale)
+            structlog.get_logger().info("finishes_resumed", attempts=self.unwritten)
+        self._counts.count([attempt for attempt in attempts if attempt.finished is not None], stale=stale)
         return True
 
     def _finish(self, conn: psycopg.Connection, finished: list[FinishedAttempt]) -> list[int]:

@@ -43,15 +43,19 @@ class JobLog:
             self._bound(attempt).info("started")
 
     def completed(self, attempt: Attempt) -> None:
-        """Log that an attempt completed, or count it for the summary."""
+        """Log that an attempt completed, if its start was told of."""
         if attempt.is_logged:
             self._bound(attempt).info("completed", seconds=round(attempt.ended - attempt.started, 3))
-        else:
+
+    def count_untold(self, kind: str, *, jobs: int) -> None:
+        """Count jobs that completed untold, for the summary."""
+        if jobs:
             with self._lock:
-                self._summed[attempt.job.kind] = self._summed.get(attempt.job.kind, 0) + 1
+                self._summed[kind] = self._summed.get(kind, 0) + jobs
 
     def ended(self, attempt: Attempt, verdict: Verdict) -> None:
         """Log any other end of an attempt."""
+        attempt.is_logged = True
         log = self._bound(attempt)
         seconds = round(attempt.ended - attempt.started, 3)
         match verdict.outcome.value:

@@ -1,5 +1,6 @@
 """Hand claimed jobs to dramatiq's threads through a queue written in C."""
 
+from collections import deque
 from queue import Empty, PriorityQueue, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,20 @@ class JobQueue(PriorityQueue["_WorkQueueItem"]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._incoming: deque[_WorkQueueItem] = deque()
         self._items: SimpleQueue[_WorkQueueItem | None] = SimpleQueue()
 
     def put(self, item: "_WorkQueueItem", block: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002, FBT001, FBT002 - the queue's interface
-        """Add a message; never blocks."""
-        self._items.put(item)
+        """Add a message; never blocks, and wakes nobody before `hand_out`."""
+        self._incoming.append(item)
+
+    def hand_out(self) -> None:
+        """Let threads take what was put. Woken for each message as it came, they would go back to sleep after each."""
+        while self._incoming:
+            try:
+                self._items.put(self._incoming.popleft())
+            except IndexError:  # another consumer was faster
+                return
 
     def get(self, block: bool = True, timeout: float | None = None) -> "_WorkQueueItem":  # noqa: FBT001, FBT002 - the queue's interface
         """Take a message. Raises Empty after the timeout, or when woken."""
@@ -33,13 +43,14 @@ class JobQueue(PriorityQueue["_WorkQueueItem"]):
 
     def qsize(self) -> int:
         """Return how many messages wait."""
-        return self._items.qsize()
+        return self._items.qsize() + len(self._incoming)
 
     def task_done(self) -> None:
         """Do nothing: who waits for the end of jobs waits for the room to be empty."""
 
     def take_all(self) -> "list[MessageProxy]":
         """Take every message that no thread has taken yet."""
+        self.hand_out()
         taken: list[MessageProxy] = []
         while True:
             try:

@@ -19,6 +19,7 @@ from sweephand.worker.engine import Engine, quieten_dramatiq
 from sweephand.worker.link import Backoff
 
 _LOOK_SECONDS = 1.0
+_SIGNAL_LOOK_SECONDS = 0.25
 
 
 class WorkerProcess:
@@ -39,7 +40,10 @@ class WorkerProcess:
 
     def wait_for_signal(self) -> None:
         """Wait until the process is told to end."""
-        self._signals.get()
+        # The system may deliver a signal to a thread that blocks elsewhere; the handler runs when this one looks up.
+        while not self._is_signalled:
+            with suppress(Empty):
+                self._signals.get(timeout=_SIGNAL_LOOK_SECONDS)
 
     def why_not_live(self) -> str | None:
         """Return which threads are dead; the database's absence is no reason to be restarted."""

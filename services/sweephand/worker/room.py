@@ -1,7 +1,12 @@
 """Say how many jobs may be claimed now: as many as threads are free, and a little ahead where jobs are fast."""
 
+import math
 import time
+from collections import deque
+from collections.abc import Sequence
 from threading import Condition
+
+from sweephand.worker.attempts import Attempt
 
 CLAIM_BATCH = 200
 _LOOK_AHEAD_SECONDS = 0.1
@@ -9,32 +14,70 @@ _WINDOW_SECONDS = 0.05
 
 
 class Room:
-    """Count the jobs that are claimed and not yet done, and let consumers wait for room. Thread-safe.
+    """Hold the attempts that have ended until they are written, and count those that have not. Thread-safe.
 
     The room is the number of threads, and a look-ahead of what ended lately in a tenth of a second, at most
     CLAIM_BATCH: a worker whose jobs take seconds claims none ahead, so they stay for others; one whose jobs take
     microseconds claims many with one statement.
+
+    Threads that run jobs take no lock unless somebody waits for what they bring: with ten threads, a lock taken for
+    every job cost more than the job.
     """
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
         self._changed = Condition()
-        self._held = 0
+        self._ended: deque[Attempt] = deque()
+        self._taken = 0
+        self._reserved = 0
+        self._released = 0
+        # How many must have ended in all before somebody who waits is woken; each waiter has its own number.
+        self._waiters: dict[object, float] = {}
+        self._wake_at = math.inf
         self._look_ahead = 0
-        self._ended_in_window = 0
+        self._window_ended = 0
         self._window_start = time.monotonic()
-        self._wake_at = -1
         self._is_closed = False
 
     @property
     def held(self) -> int:
-        """How many jobs are claimed and not yet done."""
-        return self._held
+        """How many jobs are claimed and have not ended."""
+        return self._reserved - self._count_ended()
+
+    @property
+    def waiting(self) -> int:
+        """How many ended attempts nobody has taken to write them."""
+        return len(self._ended)
 
     @property
     def is_closed(self) -> bool:
         """Whether claiming has ended for good."""
         return self._is_closed
+
+    def end(self, attempt: Attempt) -> None:
+        """Add an attempt that has ended, or was not started."""
+        self._ended.append(attempt)
+        if self._count_ended() >= self._wake_at:
+            with self._changed:
+                self._changed.notify_all()
+
+    def end_unstarted(self, attempts: Sequence[Attempt]) -> None:
+        """Add attempts that were not started; they say nothing of how fast jobs are."""
+        with self._changed:
+            self._ended.extend(attempts)
+            self._released += len(attempts)
+            self._changed.notify_all()
+
+    def take(self, most: int, *, timeout_seconds: float | None = None) -> list[Attempt]:
+        """Wait for attempts that have ended and take up to `most`; none after the timeout, or when woken."""
+        with self._changed:
+            if not self._ended:
+                self._wait(self._count_ended() + 1, timeout_seconds)
+            number = min(most, len(self._ended))
+            taken = [self._ended.popleft() for _ in range(number)]
+            # After the removal: a count that is too low for a moment only delays a claim.
+            self._taken += number
+            return taken
 
     def reserve(self, timeout_seconds: float) -> int:
         """Wait for room and take all of it; return 0 after the timeout, or when claiming has ended.
@@ -46,31 +89,21 @@ class Room:
             while not self._is_closed:
                 now = time.monotonic()
                 self._measure(now)
-                room = self._threads + self._look_ahead - self._held
+                room = self._threads + self._look_ahead - self.held
                 least = max(1, self._look_ahead // 2)
                 if room >= least:
-                    self._held += room
+                    self._reserved += room
                     return room
                 if now >= deadline:
                     return 0
-                self._wake_at = self._threads + self._look_ahead - least
-                self._changed.wait(deadline - now)
-                self._wake_at = -1
+                self._wait(self._count_ended() + least - room, deadline - now)
             return 0
 
     def give_back(self, count: int) -> None:
-        """Return room that was reserved and not filled, or whose jobs were handed back."""
+        """Return room that was reserved and not filled."""
         if count:
             with self._changed:
-                self._held -= count
-                self._changed.notify_all()
-
-    def ended(self) -> None:
-        """Count a job that is done."""
-        with self._changed:
-            self._held -= 1
-            self._ended_in_window += 1
-            if self._held <= self._wake_at:
+                self._reserved -= count
                 self._changed.notify_all()
 
     def close(self) -> None:
@@ -79,16 +112,38 @@ class Room:
             self._is_closed = True
             self._changed.notify_all()
 
-    def wait_until_empty(self, timeout_seconds: float) -> bool:
-        """Wait until every claimed job is done or handed back; return whether that came true in time."""
+    def wake(self) -> None:
+        """Wake whoever waits."""
         with self._changed:
-            self._wake_at = 0
-            return self._changed.wait_for(lambda: self._held == 0, timeout_seconds)
+            self._changed.notify_all()
+
+    def wait_until_empty(self, timeout_seconds: float) -> bool:
+        """Wait until every claimed job has ended; return whether that came true in time."""
+        deadline = time.monotonic() + timeout_seconds
+        with self._changed:
+            while self.held > 0 and (left := deadline - time.monotonic()) > 0:
+                self._wait(self._reserved, left)
+            return self.held <= 0
+
+    def _count_ended(self) -> int:
+        return self._taken + len(self._ended)
+
+    def _wait(self, ended: float, timeout_seconds: float | None) -> None:
+        """Wait, with the lock held, until so many have ended in all, or anything else changed."""
+        waiter = object()
+        self._waiters[waiter] = ended
+        self._wake_at = min(self._waiters.values())
+        # Looked at again now that it is announced: what ended before the announcement wakes nobody.
+        if self._count_ended() < ended:
+            self._changed.wait(timeout_seconds)
+        del self._waiters[waiter]
+        self._wake_at = min(self._waiters.values(), default=math.inf)
 
     def _measure(self, now: float) -> None:
         elapsed = now - self._window_start
         if elapsed >= _WINDOW_SECONDS:
-            ahead = int(self._ended_in_window / elapsed * _LOOK_AHEAD_SECONDS)
+            ended = self._count_ended() - self._released
+            ahead = int((ended - self._window_ended) / elapsed * _LOOK_AHEAD_SECONDS)
             self._look_ahead = min(CLAIM_BATCH, ahead)
-            self._ended_in_window = 0
+            self._window_ended = ended
             self._window_start = now
