@@ -4,6 +4,7 @@ import click
 
 from storefront.adapters.postgres.engine import postgres_engine
 from storefront.adapters.postgres.stuck_publications import insert_stuck_products
+from storefront.domain.errors import StorageUnavailableError
 from storefront.settings import load_settings
 from sweephand import SettingsError
 
@@ -13,10 +14,9 @@ from sweephand import SettingsError
 def main(count: int) -> None:
     """Insert unpublished products that are past the sweep's grace and have no job, into DATABASE_URL."""
     try:
-        settings = load_settings()
-    except SettingsError as error:
+        ids = insert_stuck_products(postgres_engine(load_settings().database_url), count=count)
+    except (SettingsError, StorageUnavailableError) as error:
         raise click.ClickException(str(error)) from error
-    ids = insert_stuck_products(postgres_engine(settings.database_url), count=count)
     click.echo(f"inserted {count} stuck products, ids {ids[0]} to {ids[-1]}; the next tick of the sweep finds them")
 
 

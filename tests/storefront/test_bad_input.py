@@ -168,7 +168,7 @@ bodies = st.one_of(
 
 
 @given(body=bodies)
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_whatever_is_sent_is_either_written_whole_or_refused(
     accepting_client: httpx.AsyncClient, shop: Shop, body: bytes
 ) -> None:

@@ -69,25 +69,39 @@ def test_stuck_products_are_inserted_without_jobs_and_found_at_once(shop: Shop) 
     assert shop.query("SELECT * FROM sweephand.job") == []
 
 
-def test_the_command_inserts_them_and_says_which(shop: Shop) -> None:
-    command = [sys.executable, "-m", "storefront.stuck", "--count", "12"]
-
-    done = subprocess.run(
-        command, env={**os.environ, "DATABASE_URL": shop.database_url}, capture_output=True, text=True, check=True
+def run_command(*arguments: str, database_url: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "storefront.stuck", *arguments],
+        env={**os.environ, "DATABASE_URL": database_url},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
+
+def test_the_command_inserts_them_and_says_which(shop: Shop) -> None:
+    done = run_command("--count", "12", database_url=shop.database_url)
+
     ids = found(shop)
+    assert done.returncode == 0
     assert len(ids) == 12
     assert done.stdout.startswith(f"inserted 12 stuck products, ids {ids[0]} to {ids[-1]}; ")
 
 
-def test_the_command_says_in_one_line_that_it_has_no_database() -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+@pytest.mark.parametrize(
+    ("database_url", "line"),
+    [
+        ("", "Error: DATABASE_URL: is not set; it must be of the form postgresql://user:password@host:5432/name\n"),
+        ("postgresql://127.0.0.1:1/shop", "Error: the database cannot be reached; try again later\n"),
+    ],
+)
+def test_the_command_says_in_one_line_that_it_has_no_database(database_url: str, line: str) -> None:
+    done = run_command(database_url=database_url)
 
-    done = subprocess.run(
-        [sys.executable, "-m", "storefront.stuck"], env=environment, capture_output=True, text=True, check=False
-    )
+    assert (done.returncode, done.stderr) == (1, line)
 
-    assert done.returncode == 1
-    assert done.stderr.startswith("Error: DATABASE_URL: is not set; ")
-    assert len(done.stderr.splitlines()) == 1
+
+def test_the_command_says_in_one_line_that_the_tables_are_missing(empty_database_url: str) -> None:
+    done = run_command(database_url=empty_database_url)
+
+    assert (done.returncode, done.stderr) == (1, "Error: the database has no tables yet; run `sweephand migrate`\n")

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from sqlalchemy import Engine, Integer, Select, func, insert, literal, select
 
+from storefront.adapters.postgres.failures import translated_failures
 from storefront.adapters.postgres.tables import products
 from storefront.domain.product import ProductId
 
@@ -20,7 +21,11 @@ def stuck_publications() -> Select[int]:
 
 
 def insert_stuck_products(engine: Engine, *, count: int) -> tuple[ProductId, ...]:
-    """Insert `count` products that the sweep will find, as if their jobs were lost; return their ids, oldest first."""
+    """Insert `count` products that the sweep will find, as if their jobs were lost; return their ids, oldest first.
+
+    Raises:
+        StorageUnavailableError: PostgreSQL cannot be used now.
+    """
     number = func.generate_series(1, count, type_=Integer).column_valued("number")
     rows = select(
         func.concat("Stuck product ", number),
@@ -29,5 +34,5 @@ def insert_stuck_products(engine: Engine, *, count: int) -> tuple[ProductId, ...
         func.now() - GRACE - (count - number) * timedelta(seconds=1),
     )
     statement = insert(products).from_select(["name", "description", "price_cents", "created_at"], rows)
-    with engine.begin() as connection:
+    with translated_failures(), engine.begin() as connection:
         return tuple(sorted(ProductId(row.id) for row in connection.execute(statement.returning(products.c.id))))

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
+from storefront.adapters.postgres.failures import translated_failures
 from storefront.adapters.postgres.jobs import SweephandJobs
 from storefront.adapters.postgres.products import PostgresProducts
-from storefront.domain.errors import StorageUnavailableError, UnitOfWorkClosedError
+from storefront.domain.errors import UnitOfWorkClosedError
 from sweephand import App
 
 
@@ -34,14 +33,7 @@ def postgres_unit_of_work(engine: Engine, *, app: App) -> Iterator[PostgresUnitO
     """Open a transaction for the block: commit at its end, roll back on an exception.
 
     Raises:
-        StorageUnavailableError: PostgreSQL cannot be reached, is read-only for now, or gave up on the transaction.
+        StorageUnavailableError: PostgreSQL cannot be used now.
     """
-    try:
-        with Session(engine) as session, session.begin():
-            yield PostgresUnitOfWork(session, app=app)
-    except PoolTimeoutError as error:
-        raise StorageUnavailableError("all connections to the database are in use; try again later") from error
-    except DBAPIError as error:
-        if isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated:
-            raise StorageUnavailableError("the database cannot be reached; try again later") from error
-        raise
+    with translated_failures(), Session(engine) as session, session.begin():
+        yield PostgresUnitOfWork(session, app=app)
