@@ -87,7 +87,7 @@ def test_an_interruption_never_hits_the_next_attempt_of_the_thread() -> None:
     def work() -> int:
         done = 0
         while not stop.is_set():
-            attempt = make_attempt()
+            attempt = make_attempt(job)
             try:
                 error = _run_shortly(interrupts, attempt)
                 if error is not None and attempt.interruption is None:
