@@ -72,14 +72,15 @@ def run(connection: "AnySync | AnyAsync", plan: Plan[T]) -> T | Awaitable[T]:
 def _on_psycopg(connection: "psycopg.Connection[object]", plan: Plan[T]) -> T:
     if connection.info.transaction_status is TransactionStatus.IDLE:
         raise NoTransactionError(_refusal("psycopg connection", "with connection.transaction():"))
-    with connection.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
+    # Not the connection's own kind of cursor: a RawCursor takes other placeholders.
+    with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
         return _drive(plan, lambda statement, values: cursor.execute(statement.for_psycopg, values).fetchall())
 
 
 async def _on_async_psycopg(connection: "psycopg.AsyncConnection[object]", plan: Plan[T]) -> T:
     if connection.info.transaction_status is TransactionStatus.IDLE:
         raise NoTransactionError(_refusal("psycopg connection", "async with connection.transaction():"))
-    async with connection.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
+    async with psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
         try:
             statement, values = next(plan)
             while True:
