@@ -25,6 +25,7 @@ from sweephand.model.errors import (
     NotMigratedError,
     NoTransactionError,
     SettingsError,
+    StaleAttemptError,
     SweephandError,
 )
 from sweephand.model.outcomes import CancelJob, DiscardJob, RetryJob, Snooze
@@ -49,6 +50,7 @@ __all__ = [
     "RetryJob",
     "SettingsError",
     "Snooze",
+    "StaleAttemptError",
     "Sweep",
     "SweephandError",
     "current_job",

@@ -10,6 +10,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, ParamSpec
 
+from sweephand.context import JobContext
 from sweephand.job import Job, Unique
 from sweephand.model.arguments import parameters_of
 from sweephand.model.backoff import backoff_seconds
@@ -36,7 +37,9 @@ class App:
     """Hold an application's jobs and sweeps under one name.
 
     `http` makes the ASGI application that `sweephand api` serves; `migrate` is called with the database URL by
-    `sweephand migrate`, after the engine's own migration, to bring the application's tables up to date.
+    `sweephand migrate`, after the engine's own migration, to bring the application's tables up to date. `on_error` is
+    called for every attempt that failed, as it ends retried or discarded, with the job and the exception: in the attempt's
+    thread and context, after its time limit's end, so it should be quick. What it raises itself is logged, no more.
 
     Raises:
         AppError: the name is not like `tidy` or `shop.orders`: lower case, digits, `_`, `.` and `-`, at most 60 characters.
@@ -48,12 +51,14 @@ class App:
         *,
         http: Callable[[], ASGIApp] | None = None,
         migrate: Callable[[str], None] | None = None,
+        on_error: Callable[[JobContext, BaseException], object] | None = None,
     ) -> None:
         if not _NAME.fullmatch(name):
             raise AppError(f"App({name!r}): a name is lower-case letters, digits, _ . and -, at most 60; for example 'tidy'")
         self.name = name
         self.http = http
         self.migrate = migrate
+        self.on_error = on_error
         self._jobs: dict[str, Job[...]] = {}
         self._by_alias: dict[str, Job[...]] = {}
         self._sweeps: dict[str, Sweep] = {}
@@ -89,6 +94,7 @@ class App:
         timeout: timedelta = _DEFAULT_TIMEOUT,
         unique: Literal["unfinished", "until_start"] | None = "unfinished",
         unique_args: tuple[str, ...] | None = None,
+        cool_down: timedelta | None = None,
         aliases: tuple[str, ...] = (),
         retain: timedelta | None = None,
         backoff: Callable[[int], float] = backoff_seconds,
@@ -103,6 +109,7 @@ class App:
             unique: "unfinished": a second job with equal arguments is a duplicate until the first has finished;
                 "until_start": only until the first starts; None: never.
             unique_args: the arguments that count for being equal; None means all.
+            cool_down: how long after its completion a job still makes equal ones duplicates; only with "unfinished".
             aliases: former kinds whose jobs still lie in the database.
             retain: how long a finished job is kept; None means the settings' time for its state.
             backoff: the wait in seconds after the attempt of this number failed; attempt⁴ unless said.
@@ -120,13 +127,17 @@ class App:
             for counted in unique_args or ():
                 if counted not in parameters.by_name:
                     raise AppError(f"{owner}: unique_args names {counted}, no parameter; it has {', '.join(parameters.by_name)}")
+            if cool_down is not None and (unique != "unfinished" or cool_down <= timedelta(0)):
+                raise AppError(
+                    f"{owner}: cool_down={cool_down} with unique={unique!r}; give a positive time and unique='unfinished'"
+                )
             made = Job(
                 kind=name,
                 function=function,
                 queue=queue,
                 max_attempts=max_attempts,
                 timeout=timeout,
-                unique=Unique(mode=unique, args=unique_args),
+                unique=Unique(mode=unique, args=unique_args, cool_down=cool_down),
                 aliases=aliases,
                 retain=retain,
                 backoff=backoff,

@@ -1,10 +1,22 @@
 """Let a job's code see which job it is, and a process see what its code enqueues."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING, Protocol, overload
+
+if TYPE_CHECKING:
+    from sweephand.postgres.callers_transaction import AnyAsync, AnySync
+
+
+class Claim(Protocol):
+    """Be what its worker knows of a running attempt; `started` is a reading of the monotonic clock."""
+
+    claim_token: str
+    started: float
+    is_completing: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +30,27 @@ class JobContext:
     max_attempts: int
     tick_id: int | None
     created_at: datetime
+    claim: Claim = field(repr=False, compare=False)
+
+    @overload
+    def complete(self, connection: "AnySync") -> None: ...
+    @overload
+    def complete(self, connection: "AnyAsync") -> Awaitable[None]: ...
+    def complete(self, connection: "AnySync | AnyAsync") -> Awaitable[None] | None:
+        """Complete the job in the transaction that is open on `connection`: the job's writes and its end commit together.
+
+        Once that is committed, the job is completed, whatever the function does afterwards; if it is rolled back, the
+        attempt ends as the function ends. `connection` is what `sweephand.enqueue` takes; for the async ones the result is
+        awaited. Call it late in the transaction: the job's row stays locked until its end.
+
+        Raises:
+            StaleAttemptError: this attempt no longer holds the job. Let it roll back the transaction.
+            NoTransactionError: no transaction is open on the connection.
+        """
+        from sweephand.postgres.callers_transaction import run
+        from sweephand.postgres.completion import completing
+
+        return run(connection, completing(self))
 
 
 EnqueueObserver = Callable[[str, bool], None]

@@ -17,10 +17,14 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """Say when two jobs of a kind are duplicates; `args` None means that all arguments count."""
+    """Say when two jobs of a kind are duplicates; `args` None means that all arguments count.
+
+    `cool_down`: how long after its completion a job still makes equal ones duplicates; None means no time at all.
+    """
 
     mode: Literal["unfinished", "until_start"] | None
     args: tuple[str, ...] | None
+    cool_down: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,10 @@ class SettingsError(SweephandError):
     """Say that a setting has a value that is not allowed: its name, the value and what is allowed."""
 
 
+class StaleAttemptError(SweephandError):
+    """Say that a job completes itself in an attempt that no longer holds it: it was rescued, or has ended already."""
+
+
 class FencedError(SweephandError):
     """Say that a later term exists, so the transaction of this one wrote nothing and its leader stands down."""
 

@@ -26,10 +26,10 @@ WITH claimed AS (
             AND scheduled_at <= now() AND kind = ANY (%(kinds)s)"""
 _CLAIM_TAIL = """
         FOR UPDATE SKIP LOCKED))
-    RETURNING id, kind, args, attempt, max_attempts, timeout_seconds, tick_id, created_at, scheduled_at
+    RETURNING id, kind, args, attempt, max_attempts, timeout_seconds, tick_id, created_at, scheduled_at, trace_context
 )
 SELECT id, kind, args::text, attempt, max_attempts, timeout_seconds, tick_id, created_at,
-    extract(epoch FROM now() - scheduled_at)::float8
+    extract(epoch FROM now() - scheduled_at)::float8, trace_context::text
 FROM claimed ORDER BY scheduled_at, id
 """
 CLAIM = (
@@ -97,6 +97,7 @@ class ClaimedJob(NamedTuple):
     tick_id: int | None
     created_at: datetime
     waited_seconds: float
+    trace_context: str | None = None
 
 
 class HeldAttempt(NamedTuple):

@@ -15,7 +15,8 @@ from sweephand.model.ticks import DueTick, Step, TickOutcome
 from sweephand.postgres.leader import Term, fence
 from sweephand.postgres.ledger import record_skipped
 from sweephand.postgres.moments import utc
-from sweephand.postgres.scan import CONSIDERED, considered_values, scan_sql
+from sweephand.postgres.scan import considered_sql, considered_values
+from sweephand.postgres.unique_keys import cool_down_seconds
 from sweephand.sweep import Sweep
 
 # Read it from the top: each part takes the rows of the one before.
@@ -30,9 +31,9 @@ WITH moved AS (       -- the sweep goes on to its next planned time; no row: som
     FROM (SELECT args, unique_key FROM considered WHERE is_new ORDER BY position) AS ordered
 ), inserted AS (      -- written in the order of the keys, so that two writers cannot deadlock
     INSERT INTO sweephand.job (id, kind, queue, state, args, max_attempts, timeout_seconds, retain_seconds,
-                               unique_key, unique_until_start, tick_id)
+                               unique_key, unique_until_start, cool_down_seconds, tick_id)
     SELECT id, %(kind)s, %(queue)s, 'available', args, %(max_attempts)s, %(timeout)s, %(retain)s,
-           unique_key, %(until_start)s, tick_id
+           unique_key, %(until_start)s, %(cool_down)s, tick_id
     FROM numbered CROSS JOIN moved ORDER BY unique_key
     ON CONFLICT (unique_key)
         WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'available', 'running', 'retryable')
@@ -111,7 +112,7 @@ async def dispatch(
         await fence(connection, term, statement_timeout=sweep.statement_timeout)
         try:
             await cursor.execute(
-                _STATEMENT.replace("{considered}", CONSIDERED).replace("{scan}", scan_sql(sweep)),
+                _STATEMENT.replace("{considered}", considered_sql(sweep)),
                 _values(term, sweep, step=step, due=due, expected_tick_at=expected_tick_at),
             )
         except psycopg.errors.UniqueViolation as error:
@@ -149,6 +150,7 @@ def _values(term: Term, sweep: Sweep, *, step: Step, due: DueTick, expected_tick
         "cause": due.cause.value if due.cause else None,
         **considered_values(sweep),
         "queue": job.queue,
+        "cool_down": cool_down_seconds(job.unique),
         "until_start": job.unique.mode == "until_start",
         "max_attempts": job.max_attempts,
         "timeout": job.timeout.total_seconds(),

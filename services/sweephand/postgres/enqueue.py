@@ -15,6 +15,8 @@ from sweephand.context import tell_enqueued
 from sweephand.job import Job
 from sweephand.model.errors import ArgumentsError, ConflictError
 from sweephand.postgres.callers_transaction import AnyAsync, AnySync, Plan, Statement, run
+from sweephand.postgres.unique_keys import cool_down_seconds, held_keys, unless_cooling
+from sweephand.tracing import trace_context
 
 P = ParamSpec("P")
 
@@ -24,7 +26,7 @@ MOST_AT_ONCE = 10_000
 # it. It can finish and be replaced meanwhile, hence several tries, and an error if even they find nothing.
 _TRIES = 5
 
-_ONE = Statement("""
+_ONE_TEXT = """
 WITH given AS (
     SELECT CASE WHEN CAST(:is_unique AS boolean) THEN
                sweephand.unique_key(CAST(:kind AS text), CAST(:args AS jsonb), CAST(:counted AS text[]))
@@ -33,12 +35,13 @@ WITH given AS (
                AS scheduled_at
 ), inserted AS (
     INSERT INTO sweephand.job (kind, queue, args, state, max_attempts, timeout_seconds, retain_seconds,
-                               unique_key, unique_until_start, scheduled_at)
+                               unique_key, unique_until_start, cool_down_seconds, scheduled_at, trace_context)
     SELECT CAST(:kind AS text), CAST(:queue AS text), CAST(:args AS jsonb),
            CASE WHEN scheduled_at > now() THEN 'scheduled' ELSE 'available' END,
            CAST(:max_attempts AS integer), CAST(:timeout AS float8), CAST(:retain AS float8),
-           unique_key, CAST(:until_start AS boolean), coalesce(scheduled_at, now())
-    FROM given
+           unique_key, CAST(:until_start AS boolean), CAST(:cool_down AS float8), coalesce(scheduled_at, now()),
+           CAST(:trace_context AS jsonb)
+    FROM given {unless_cooling}
     ON CONFLICT (unique_key)
         WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'available', 'running', 'retryable')
         DO NOTHING
@@ -49,12 +52,12 @@ WITH given AS (
 )
 SELECT id, false AS is_duplicate FROM inserted LEFT JOIN notified ON true
 UNION ALL
-SELECT job.id, true FROM sweephand.job JOIN given USING (unique_key)
-WHERE job.state IN ('scheduled', 'available', 'running', 'retryable') AND NOT EXISTS (SELECT FROM inserted)
+SELECT held.job_id, true FROM {held_keys} AS held JOIN given USING (unique_key)
+WHERE NOT EXISTS (SELECT FROM inserted)
 LIMIT 1
-""")
+"""
 
-_MANY = Statement("""
+_MANY_TEXT = """
 WITH given AS MATERIALIZED (
     SELECT position, args, CASE WHEN CAST(:is_unique AS boolean) THEN
                sweephand.unique_key(CAST(:kind AS text), args, CAST(:counted AS text[])) END AS unique_key
@@ -65,17 +68,18 @@ WITH given AS MATERIALIZED (
         AS scheduled_at
 ), first AS (         -- of equal items in the batch only the first can become a job
     SELECT DISTINCT ON (unique_key, CASE WHEN unique_key IS NULL THEN position END) position, args, unique_key
-    FROM given ORDER BY unique_key, CASE WHEN unique_key IS NULL THEN position END, position
+    FROM given {unless_cooling} ORDER BY unique_key, CASE WHEN unique_key IS NULL THEN position END, position
 ), numbered AS (      -- ids in the caller's order, so that workers take the jobs in it
     SELECT position, args, unique_key, nextval(pg_get_serial_sequence('sweephand.job', 'id')) AS id
     FROM (SELECT * FROM first ORDER BY position) AS ordered
 ), inserted AS (      -- written in the order of the keys, so that two writers cannot deadlock
     INSERT INTO sweephand.job (id, kind, queue, args, state, max_attempts, timeout_seconds, retain_seconds,
-                               unique_key, unique_until_start, scheduled_at)
+                               unique_key, unique_until_start, cool_down_seconds, scheduled_at, trace_context)
     SELECT id, CAST(:kind AS text), CAST(:queue AS text), args,
            CASE WHEN scheduled_at > now() THEN 'scheduled' ELSE 'available' END,
            CAST(:max_attempts AS integer), CAST(:timeout AS float8), CAST(:retain AS float8),
-           unique_key, CAST(:until_start AS boolean), coalesce(scheduled_at, now())
+           unique_key, CAST(:until_start AS boolean), CAST(:cool_down AS float8), coalesce(scheduled_at, now()),
+           CAST(:trace_context AS jsonb)
     FROM numbered CROSS JOIN moment ORDER BY unique_key, id
     ON CONFLICT (unique_key)
         WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'available', 'running', 'retryable')
@@ -86,15 +90,23 @@ WITH given AS MATERIALIZED (
     WHERE EXISTS (SELECT FROM inserted WHERE state = 'available')
         AND current_setting('sweephand.notify', true) IS DISTINCT FROM 'off'
 )
-SELECT given.position, coalesce(mine.id, equal.id, earlier.id) AS id, mine.id IS NULL AS is_duplicate
+SELECT given.position, coalesce(mine.id, equal.id, held.job_id) AS id, mine.id IS NULL AS is_duplicate
 FROM given
 LEFT JOIN (SELECT numbered.position, id FROM numbered JOIN inserted USING (id)) AS mine ON mine.position = given.position
 LEFT JOIN inserted AS equal ON equal.unique_key = given.unique_key
-LEFT JOIN sweephand.job AS earlier ON earlier.unique_key = given.unique_key
-    AND earlier.state IN ('scheduled', 'available', 'running', 'retryable')
+LEFT JOIN {held_keys} AS held ON held.unique_key = given.unique_key
 LEFT JOIN notified ON true
 ORDER BY given.position
-""")
+"""
+
+
+def _statement(text: str, *, has_cool_down: bool) -> Statement:
+    text = text.replace("{held_keys}", held_keys(has_cool_down=has_cool_down))
+    return Statement(text.replace("{unless_cooling}", unless_cooling("given", has_cool_down=has_cool_down)))
+
+
+_ONE, _ONE_COOLING = (_statement(_ONE_TEXT, has_cool_down=has_cool_down) for has_cool_down in (False, True))
+_MANY, _MANY_COOLING = (_statement(_MANY_TEXT, has_cool_down=has_cool_down) for has_cool_down in (False, True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +179,10 @@ def enqueue_encoded(connection: "psycopg.Connection[object]", job: Job[...], arg
 
 
 def _enqueue_one(job: Job[...], args: str) -> Plan[EnqueueOutcome]:
+    statement = _ONE if job.unique.cool_down is None else _ONE_COOLING
     values = _values(job) | {"args": args}
     for _ in range(_TRIES):
-        rows = yield _ONE, values
+        rows = yield statement, values
         if rows:
             job_id, is_duplicate = rows[0]
             tell_enqueued(job.queue, is_duplicate=bool(is_duplicate))
@@ -178,15 +191,17 @@ def _enqueue_one(job: Job[...], args: str) -> Plan[EnqueueOutcome]:
 
 
 def _enqueue_listed(job: Job[...], encoded: Sequence[str]) -> Plan[list[EnqueueOutcome]]:
+    statement = _MANY if job.unique.cool_down is None else _MANY_COOLING
     outcomes: dict[int, EnqueueOutcome] = {}
     missing = list(range(len(encoded)))
     for _ in range(_TRIES):
         if not missing:
             break
-        rows = yield _MANY, _values(job) | {"args": [encoded[index] for index in missing]}
+        rows = yield statement, _values(job) | {"args": [encoded[index] for index in missing]}
         for position, job_id, is_duplicate in rows:
-            if job_id is not None:
-                outcomes[missing[int(str(position)) - 1]] = EnqueueOutcome(int(str(job_id)), bool(is_duplicate))
+            index = missing[int(str(position)) - 1]
+            if job_id is not None and index not in outcomes:  # two jobs can hold a key: an unfinished one and one that cools down
+                outcomes[index] = EnqueueOutcome(int(str(job_id)), bool(is_duplicate))
                 tell_enqueued(job.queue, is_duplicate=bool(is_duplicate))
         missing = [index for index in missing if index not in outcomes]
     if missing:
@@ -200,12 +215,14 @@ def _values(job: Job[...]) -> dict[str, object]:
         "queue": job.queue,
         "is_unique": job.unique.mode is not None,
         "until_start": job.unique.mode == "until_start",
+        "cool_down": cool_down_seconds(job.unique),
         "counted": None if job.unique.args is None else list(job.unique.args),
         "max_attempts": job.max_attempts,
         "timeout": job.timeout.total_seconds(),
         "retain": None if job.retain is None else job.retain.total_seconds(),
         "scheduled_at": job.scheduled_at,
         "delay": None if job.delay is None else job.delay.total_seconds(),
+        "trace_context": trace_context(),
     }
 
 

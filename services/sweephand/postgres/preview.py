@@ -9,7 +9,8 @@ from sweephand.postgres.backlog import ROWS_BOUND
 from sweephand.postgres.index_advice import index_advice
 from sweephand.postgres.operator_session import reading
 from sweephand.postgres.plans import Plan, explain
-from sweephand.postgres.scan import CONSIDERED, considered_values, literal_sql, scan_sql
+from sweephand.postgres.scan import considered_sql, considered_values, literal_sql, scan_sql
+from sweephand.postgres.unique_keys import held_keys
 from sweephand.sweep import Sweep
 
 _SHOWN_ROWS = 5
@@ -22,8 +23,7 @@ WITH {considered}, first_of_key AS (
     FROM considered
 ), shown AS (
     SELECT position, args, refusal, is_enqueued, (
-        SELECT id FROM sweephand.job WHERE job.unique_key = first_of_key.unique_key
-            AND job.state IN ('scheduled', 'available', 'running', 'retryable')) AS duplicate_of
+        SELECT min(job_id) FROM {held_keys} AS held WHERE held.unique_key = first_of_key.unique_key) AS duplicate_of
     FROM first_of_key ORDER BY position LIMIT %(shown)s
 )
 SELECT count(*)::integer AS considered,
@@ -89,7 +89,8 @@ def preview(connection: psycopg.Connection, sweep: Sweep) -> Preview:
             index_advice(sweep.select(), schema=read.schema, table=read.table) for read in plan.reads if read.is_costly
         )
         with reading(connection, timeout=sweep.statement_timeout):
-            statement = _COUNTS.replace("{considered}", CONSIDERED).replace("{scan}", scan)
+            keys = held_keys(has_cool_down=sweep.job.unique.cool_down is not None)
+            statement = _COUNTS.replace("{held_keys}", keys).replace("{considered}", considered_sql(sweep))
             row = connection.execute(statement.encode(), values).fetchone()
             bounded = f"SELECT count(*) FROM (SELECT FROM ({found}) AS found LIMIT {ROWS_BOUND}) AS bounded"  # noqa: S608
             matching = connection.execute(bounded.encode(), {}).fetchone()

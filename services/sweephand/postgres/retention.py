@@ -16,6 +16,7 @@ _DELETE_JOBS: LiteralString = """
 WITH due AS MATERIALIZED (
     SELECT id, finished_at FROM sweephand.job
     WHERE {which} AND (finished_at, id) > (%(after_finished_at)s, %(after_id)s)
+        AND (cool_down_seconds IS NULL OR finished_at < now() - make_interval(secs => cool_down_seconds))
     ORDER BY finished_at, id LIMIT %(batch_size)s
     FOR UPDATE SKIP LOCKED
 ), gone AS (

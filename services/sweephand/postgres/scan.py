@@ -16,11 +16,12 @@ from sweephand.job import Job
 from sweephand.model.arguments import ColumnKind, Parameter
 from sweephand.model.canonical import INTEGER_BOUND, canonical
 from sweephand.model.errors import AppError
+from sweephand.postgres.unique_keys import held_keys
 from sweephand.sweep import Sweep
 
 # What becomes of each row, read from the top; a tick and its preview share it. `considered` is what it yields: the scanned
 # rows up to the one of the last new job that the limit allows, with arguments, refusal, key and whether each is new.
-CONSIDERED = """scanned AS (       -- the rows that the sweep finds, oldest first, as arguments, at most the scan bound
+_CONSIDERED = """scanned AS (       -- the rows that the sweep finds, oldest first, as arguments, at most the scan bound
     SELECT row_number() OVER () AS position, args, refusal FROM (
     {scan}
     ) AS rows LIMIT %(scan_bound)s
@@ -29,10 +30,9 @@ CONSIDERED = """scanned AS (       -- the rows that the sweep finds, oldest firs
            CASE WHEN refusal IS NULL AND %(is_unique)s THEN sweephand.unique_key(%(kind)s, args, %(counted)s::text[]) END
                AS unique_key
     FROM scanned
-), judged AS (        -- new: neither refused nor held by an unfinished job
+), judged AS (        -- new: neither refused nor a duplicate of a job that holds the key
     SELECT keyed.*, refusal IS NULL AND NOT EXISTS (
-        SELECT FROM sweephand.job WHERE job.unique_key = keyed.unique_key
-            AND job.state IN ('scheduled', 'available', 'running', 'retryable')) AS is_new
+        SELECT FROM {held_keys} AS held WHERE held.unique_key = keyed.unique_key) AS is_new
     FROM keyed
 ), counted AS (
     SELECT judged.*, count(*) FILTER (WHERE is_new) OVER (ORDER BY position) AS new_so_far FROM judged
@@ -92,8 +92,18 @@ def scan_sql(sweep: Sweep) -> str:
     )
 
 
+def considered_sql(sweep: Sweep) -> str:
+    """Return the parts of a WITH that end in `considered`: position, args, refusal, unique_key, is_new, new_so_far.
+
+    Raises:
+        AppError: a value in the SELECT has no literal form.
+    """
+    keys = held_keys(has_cool_down=sweep.job.unique.cool_down is not None)
+    return _CONSIDERED.replace("{held_keys}", keys).replace("{scan}", scan_sql(sweep))
+
+
 def considered_values(sweep: Sweep) -> dict[str, object]:
-    """Return what CONSIDERED asks for beside the scan."""
+    """Return the values of what `considered_sql` asks for."""
     unique = sweep.job.unique
     return {
         "limit": sweep.limit,

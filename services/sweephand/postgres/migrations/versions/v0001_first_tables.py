@@ -30,6 +30,8 @@ CREATE TABLE sweephand.job (
     worker_id bigint,
     cancel_requested_at timestamptz,
     cancel_reason text,
+    cool_down_seconds double precision CHECK (cool_down_seconds > 0),
+    trace_context jsonb,
     CHECK ((state = 'running') = (claim_token IS NOT NULL)),
     CHECK ((state IN ('completed', 'discarded', 'cancelled')) = (finished_at IS NOT NULL))
 )"""
@@ -37,6 +39,8 @@ CREATE TABLE sweephand.job (
 JOB_INDEXES = (
     """CREATE UNIQUE INDEX job_unfinished_key ON sweephand.job (unique_key)
         WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'available', 'running', 'retryable')""",
+    """CREATE INDEX job_cooling_key ON sweephand.job (unique_key)
+        WHERE unique_key IS NOT NULL AND state = 'completed' AND cool_down_seconds IS NOT NULL""",
     """CREATE INDEX job_claimable ON sweephand.job (queue, scheduled_at, id)
         WHERE state IN ('scheduled', 'available', 'retryable')""",
     "CREATE INDEX job_running ON sweephand.job (worker_id) WHERE state = 'running'",
