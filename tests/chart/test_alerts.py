@@ -89,7 +89,7 @@ def test_the_alerts_fire_when_they_should(file: Path, tmp_path: Path) -> None:
 def test_a_change_of_the_rule_is_noticed(alert: str, tmp_path: Path) -> None:
     files = write_tests(tmp_path, only=alert)
     rule = next(rule for group in rules()["groups"] for rule in group["rules"] if rule.get("alert").value == alert)
-    command = ["promtool", "test", "rules", *files]
+    command: list[str | Path] = ["promtool", "test", "rules", *files]
     write_rules(tmp_path, only=alert)
     run(command, directory=tmp_path)
 
