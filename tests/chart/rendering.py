@@ -49,8 +49,7 @@ class Object:
 
 
 def render_text(
-    values: Path | None,
-    *,
+    *values: Path,
     release: str = "shop",
     namespace: str = "orders",
     settings: Iterable[str] = (),
@@ -60,7 +59,8 @@ def render_text(
     """Return what `helm template` writes. `settings` are `--set`'s."""
     command: list[str | Path] = ["helm", "template", release, CHART, "--namespace", namespace]
     command += ["--kube-version", kubernetes_version]
-    command += ["--values", values] if values else []
+    for file in values:
+        command += ["--values", file]
     for version in api_versions:
         command += ["--api-versions", version]
     for setting in settings:
@@ -74,15 +74,14 @@ def _once(command: tuple[str | Path, ...]) -> str:
 
 
 def render(
-    values: Path | None,
-    *,
+    *values: Path,
     release: str = "shop",
     namespace: str = "orders",
     settings: Iterable[str] = (),
     api_versions: Iterable[str] = OPERATORS,
 ) -> list[Object]:
     """Return the objects of a rendered release."""
-    return objects_of(render_text(values, release=release, namespace=namespace, settings=settings, api_versions=api_versions))
+    return objects_of(render_text(*values, release=release, namespace=namespace, settings=settings, api_versions=api_versions))
 
 
 def objects_of(text: str) -> list[Object]:
