@@ -8,16 +8,19 @@ from datetime import timedelta
 from pathlib import Path
 
 import psycopg
+from sqlalchemy import Integer, Select, column, select, values
 from structlog import get_logger
 
-from sweephand import App, JobContext, current_job
+from sweephand import App, CancelJob, DiscardJob, JobContext, RetryJob, Snooze, current_job
 from tests.support.waiting import until
 
 _LONG_SECONDS = 300.0
 
 
 def _report(job: JobContext, error: BaseException) -> None:
-    get_logger().info("reported", job_id=job.job_id, attempt=job.attempt, error_type=type(error).__name__)
+    get_logger().info("reported", failed_job=job.job_id, of_attempt=job.attempt, error_type=type(error).__name__)
+    if "break the hook" in str(error):
+        raise SystemExit(3)
 
 
 app = App("lifecycle_tests", on_error=_report)
@@ -113,3 +116,49 @@ def noop(n: int = 0) -> None:
 def hold(gate: str) -> None:
     """Run until the file is there."""
     until(Path(gate).exists, deadline_seconds=_LONG_SECONDS, message="the gate opens")
+
+
+@app.job(unique=None)
+def fail(message: str) -> None:
+    """Fail."""
+    raise ValueError(message)
+
+
+@app.job(unique=None)
+async def fail_async(message: str) -> None:
+    """Fail on the event loop."""
+    raise ValueError(message)
+
+
+@app.job(unique=None, timeout=timedelta(seconds=1))
+def overrun(gate: str) -> None:
+    """Take longer than allowed."""
+    until(Path(gate).exists, deadline_seconds=_LONG_SECONDS, message="the gate opens")
+
+
+@app.job(unique=None)
+def end_by(signal_name: str) -> None:
+    """End the attempt in the way that the name says."""
+    match signal_name:
+        case "snooze":
+            raise Snooze(timedelta(seconds=90))
+        case "cancel":
+            raise CancelJob("the product is gone")
+        case "discard":
+            raise DiscardJob("the price is negative")
+        case _:
+            raise RetryJob(timedelta(seconds=45))
+
+
+@app.job()
+def tell_context(product_id: int) -> None:
+    """Log which job this is."""
+    job = current_job()
+    get_logger().info("told", told_id=job.job_id, told_attempt=job.attempt, told_tick=job.tick_id, product_id=product_id)
+
+
+@app.sweep(every=timedelta(minutes=1), enqueues=tell_context)
+def stuck() -> Select[tuple[int]]:
+    """Find product 7."""
+    rows = values(column("product_id", Integer), name="stuck").data([(7,)])
+    return select(rows.c.product_id).order_by(rows.c.product_id)

@@ -79,8 +79,10 @@ class JobLog:
             structlog.get_logger().info("more_jobs_completed", kind=kind, jobs=jobs, seconds=round(elapsed, 3))
 
     def _bound(self, attempt: Attempt) -> structlog.stdlib.BoundLogger:
+        claimed = attempt.claimed
+        tick = {} if claimed.tick_id is None else {"tick": claimed.tick_id}
         log: structlog.stdlib.BoundLogger = structlog.get_logger().bind(
-            job=attempt.claimed.job_id, kind=attempt.claimed.kind, attempt=attempt.claimed.attempt, **attempt.log_facts
+            job=claimed.job_id, kind=claimed.kind, attempt=claimed.attempt, **tick, **attempt.log_facts
         )
         return log
 
