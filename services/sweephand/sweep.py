@@ -46,10 +46,22 @@ class Sweep:
         for name, parameter in parameters.items():
             if name not in names and not parameter.has_default:
                 raise AppError(f"{owner}: no column for {name}, which {self.job.kind} needs; add one with .label('{name}')")
-        if self.first_order(select) is None:
+        if not _order_of(select):
             raise AppError(f"{owner}: the rows have no order, so old ones may wait for ever; add .order_by(…), oldest first")
 
     def first_order(self, select: "SelectBase") -> "ColumnElement[object] | None":
-        """Return what the rows are ordered by first, without its direction; None if they have no order."""
-        clauses = getattr(select, "_order_by_clauses", ())  # SQLAlchemy has no public question for it
-        return None if not clauses else getattr(clauses[0], "element", clauses[0])
+        """Return what the rows are ordered by first, without its direction; None if that is a text and no column."""
+        from sqlalchemy import ColumnElement
+        from sqlalchemy.sql.elements import UnaryExpression
+
+        clause: object = next(iter(_order_of(select)), None)
+        while isinstance(clause, UnaryExpression) and clause.modifier is not None:  # desc, nulls last, …
+            clause = clause.element
+        if getattr(clause, "__visit_name__", "").endswith("label_reference"):  # a label of the SELECT, itself or by its name
+            label = getattr(clause, "element", None)
+            clause = select.selected_columns.get(label) if isinstance(label, str) else label
+        return clause if isinstance(clause, ColumnElement) else None
+
+
+def _order_of(select: "SelectBase") -> "tuple[object, ...]":
+    return tuple(getattr(select, "_order_by_clauses", ()))  # SQLAlchemy has no public question for it

@@ -4,9 +4,11 @@ import time
 from collections.abc import Awaitable, Callable
 
 import psycopg
+import structlog
 
 from sweephand.app import App
 from sweephand.dispatcher.lanes import Lane
+from sweephand.model.errors import AppError
 from sweephand.model.states import JobState
 from sweephand.postgres import backlog
 from sweephand.telemetry import BacklogMetrics, ClockReference, DispatcherMetrics
@@ -28,10 +30,20 @@ def gauges_lane(app: App, *, metrics: BacklogMetrics, dispatcher_metrics: Dispat
 def _reader(
     app: App, *, metrics: BacklogMetrics, dispatcher_metrics: DispatcherMetrics
 ) -> Callable[[psycopg.AsyncConnection], Awaitable[None]]:
+    log = structlog.get_logger("sweephand.dispatcher")
+    failing: set[str] = set()
+
     async def read_once(connection: psycopg.AsyncConnection) -> None:
         await _show_queues(connection, app, metrics)
         for sweep in app.sweeps.values():
-            found = await backlog.read_sweep(connection, sweep)
+            try:
+                found = await backlog.read_sweep(connection, sweep)
+            except (AppError, psycopg.ProgrammingError, psycopg.DataError) as error:  # the others are shown all the same
+                if sweep.name not in failing:
+                    log.warning("sweep_backlog_unknown", sweep=sweep.name, error=str(error).partition("\n")[0])
+                failing.add(sweep.name)
+                continue
+            failing.discard(sweep.name)
             metrics.show_sweep(sweep.name, age_seconds=found.age_seconds or 0.0, rows=found.rows)
         for moments in await backlog.read_moments(connection, app=app.name, sweeps=app.sweeps):
             dispatcher_metrics.show_sweep(

@@ -15,7 +15,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from sweephand.dispatcher.leadership import Leadership
 from sweephand.dispatcher.report import TickReporter
-from sweephand.model.errors import ConflictError, FencedError
+from sweephand.model.errors import AppError, ConflictError, FencedError
 from sweephand.model.ticks import LeaderHistory, Period, Step, TickState, plan
 from sweephand.postgres import ledger, sweeps
 from sweephand.postgres.dispatch import dispatch
@@ -107,12 +107,12 @@ class TickLoop:
             self._started.add(sweep.name)
             self._failing.discard(sweep.name)
         except ConflictError:
-            pass  # somebody else, or a commit whose answer was lost, has done it: the next plan starts from what is
+            pass  # the sweep has moved on meanwhile: the next plan starts from where it is
         except FencedError as error:
             await self._record_fenced(sweep, step, now, error)
             self._leadership.fenced()
             raise
-        except (psycopg.Error, PoolTimeout, TimeoutError) as error:
+        except (AppError, psycopg.Error, PoolTimeout, TimeoutError) as error:
             if _is_connection_lost(error) or not await self._record_error(sweep, state, step, now, error):
                 # Nothing is known of the tick: it stays due, and is planned again when the database answers.
                 self._failing.add(sweep.name)
@@ -125,9 +125,13 @@ class TickLoop:
     async def _step(self, sweep: Sweep, state: TickState, step: Step) -> None:
         async with self._pool.connection() as connection:
             if step.due is not None:
-                report = await dispatch(
-                    connection, self._term, sweep=sweep, step=step, due=step.due, expected_tick_at=state.next_tick_at
-                )
+                try:
+                    report = await dispatch(
+                        connection, self._term, sweep=sweep, step=step, due=step.due, expected_tick_at=state.next_tick_at
+                    )
+                except ConflictError:
+                    await self._pass_over(connection, sweep, state, step)
+                    return
                 self._previous[sweep.name] = Period(report.started_at, report.ended_at)
                 self._reporter.dispatched(report, step)
                 return
@@ -135,6 +139,12 @@ class TickLoop:
                 await fence(connection, self._term, statement_timeout=_LEDGER_TIMEOUT)
                 await ledger.move_on(connection, self._term, sweep=sweep.name, step=step, expected_tick_at=state.next_tick_at)
             self._reporter.moved_on(sweep.name, step)
+
+    async def _pass_over(self, connection: psycopg.AsyncConnection, sweep: Sweep, state: TickState, step: Step) -> None:
+        """Accept that somebody else, or a commit whose answer was lost, has done the tick; the next plan starts from there."""
+        async with connection.transaction():
+            await fence(connection, self._term, statement_timeout=_LEDGER_TIMEOUT)
+            await ledger.pass_over(connection, self._term, sweep=sweep.name, step=step, expected_tick_at=state.next_tick_at)
 
     async def _record_error(self, sweep: Sweep, state: TickState, step: Step, now: datetime, error: Exception) -> bool:
         """Write a dispatch that failed into the ledger; returns whether that could be done."""

@@ -10,7 +10,7 @@ from sqlalchemy import Select
 
 from sweephand.model.states import JobState
 from sweephand.postgres.moments import utc
-from sweephand.postgres.scan import literal_sql
+from sweephand.postgres.scan import literal_sql, selected
 from sweephand.sweep import Sweep
 
 ROWS_BOUND = 10_000
@@ -128,8 +128,12 @@ async def read_moments(connection: psycopg.AsyncConnection, *, app: str, sweeps:
 
 
 async def read_sweep(connection: psycopg.AsyncConnection, sweep: Sweep) -> SweepBacklog:
-    """Return how many rows the sweep matches now, up to ROWS_BOUND, and how old the first of them is."""
-    found = literal_sql(sweep, sweep.select())
+    """Return how many rows the sweep matches now, up to ROWS_BOUND, and how old the first of them is.
+
+    Raises:
+        AppError: the sweep's function fails, or a value in its SELECT has no literal form.
+    """
+    found = literal_sql(sweep, selected(sweep))
     bounded = f"SELECT count(*) FROM (SELECT FROM ({found}) AS found LIMIT {ROWS_BOUND}) AS bounded"  # noqa: S608 (compiled)
     rows = await (await connection.execute(bounded, {})).fetchone()  # {}: the compiled text doubles percent signs
     count = 0 if rows is None else int(rows[0])
@@ -139,7 +143,7 @@ async def read_sweep(connection: psycopg.AsyncConnection, sweep: Sweep) -> Sweep
 
 async def _age_of_first(connection: psycopg.AsyncConnection, sweep: Sweep) -> float | None:
     """Return how long ago the moment was that the sweep's first row is ordered by; None if its order is by something else."""
-    select = sweep.select()
+    select = selected(sweep)
     order = sweep.first_order(select)
     if not isinstance(select, Select) or order is None:
         return None

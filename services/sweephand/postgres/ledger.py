@@ -29,6 +29,14 @@ UPDATE sweephand.sweep SET next_tick_at = %(next_tick_at)s
 WHERE app = %(app)s AND name = %(sweep)s AND next_tick_at = %(expected_tick_at)s
 """
 
+# Moves a sweep on from a tick that the ledger has already; a sweep that has moved on by itself is left alone.
+_ADVANCE = """
+UPDATE sweephand.sweep SET next_tick_at = %(next_tick_at)s, run_requested_at = nullif(run_requested_at, %(planned_at)s)
+WHERE app = %(app)s AND name = %(sweep)s AND next_tick_at = %(expected_tick_at)s AND EXISTS (
+    SELECT FROM sweephand.tick WHERE tick.app = sweep.app AND tick.sweep = sweep.name AND tick.planned_at = %(planned_at)s
+        AND tick.outcome <> 'fenced')
+"""
+
 _SKIPPED = """
 INSERT INTO sweephand.tick (app, sweep, planned_at, reason, outcome, cause, covers, made_up_by, term, dispatcher)
 SELECT %(app)s, %(sweep)s, planned_at, 'tick', outcome, cause, covers,
@@ -85,6 +93,29 @@ async def move_on(connection: psycopg.AsyncConnection, term: Term, *, sweep: str
     if moved.rowcount != 1:
         raise ConflictError(f"sweep {sweep} is no longer at {expected_tick_at.isoformat()}; plan it again")
     await record_skipped(connection, term, sweep=sweep, step=step, made_up_by=None)
+
+
+async def pass_over(
+    connection: psycopg.AsyncConnection, term: Term, *, sweep: str, step: Step, expected_tick_at: datetime
+) -> None:
+    """Move on from a tick that could not be dispatched because it was before, in the transaction that is open.
+
+    Without it a request for a moment that has its row already would be planned, and refused, for ever.
+    """
+    if step.due is None:
+        return
+    moved = await connection.execute(
+        _ADVANCE,
+        {
+            "app": term.name,
+            "sweep": sweep,
+            "planned_at": step.due.planned_at,
+            "next_tick_at": step.next_tick_at,
+            "expected_tick_at": expected_tick_at,
+        },
+    )
+    if moved.rowcount == 1:
+        await record_skipped(connection, term, sweep=sweep, step=step, made_up_by=None)
 
 
 async def record_error(

@@ -30,10 +30,10 @@ _CONSIDERED = """scanned AS (       -- the rows that the sweep finds, oldest fir
            CASE WHEN refusal IS NULL AND %(is_unique)s THEN sweephand.unique_key(%(kind)s, args, %(counted)s::text[]) END
                AS unique_key
     FROM scanned
-), judged AS (        -- new: neither refused nor a duplicate of a job that holds the key
-    SELECT keyed.*, refusal IS NULL AND NOT EXISTS (
-        SELECT FROM {held_keys} AS held WHERE held.unique_key = keyed.unique_key) AS is_new
-    FROM keyed
+), judged AS (        -- new: neither refused nor a duplicate of a row before it or of a job that holds the key
+    SELECT placed.*, refusal IS NULL AND (unique_key IS NULL OR position = first_position) AND NOT EXISTS (
+        SELECT FROM {held_keys} AS held WHERE held.unique_key = placed.unique_key) AS is_new
+    FROM (SELECT keyed.*, min(position) OVER (PARTITION BY unique_key) AS first_position FROM keyed) AS placed
 ), counted AS (
     SELECT judged.*, count(*) FILTER (WHERE is_new) OVER (ORDER BY position) AS new_so_far FROM judged
 ), considered AS (    -- duplicates are passed over, and the row of the last new job that the limit allows ends the batch
@@ -47,29 +47,44 @@ _AS_MOMENT = (
     "ELSE {c}::timestamptz AT TIME ZONE 'UTC' END"
 )
 _AS_DATE = "CASE WHEN pg_typeof({c}) = 'timestamptz'::regtype THEN ({c}::timestamptz AT TIME ZONE 'UTC')::date ELSE {c}::date END"
+# What a cast would fail for, and with it the whole batch: a text column may hold anything, and the type json takes escapes that
+# jsonb refuses (NUL, and surrogates that are no pair).
+_IS_NUMBER = r"{c}::text ~ '^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{{1,4}})?\s*$'"
+_IS_FLOAT = (
+    f"CASE WHEN {_IS_NUMBER} THEN {{c}}::text::numeric = 0 "
+    "OR abs({c}::text::numeric) BETWEEN 4.95e-324 AND 1.7976931348623157e308 ELSE false END"
+)
+_IS_UUID = r"{c}::text ~* '^\{{?[0-9a-f]{{4}}(-?[0-9a-f]{{4}}){{7}}\}}?$'"
+_IS_JSONB = (
+    r"(pg_typeof({c}) <> 'json'::regtype OR regexp_replace({c}::text, '\\ud[89ab]..\\ud[c-f]..', '', 'gi') "
+    r"!~* '\\u(0000|d[89a-f])')"
+)
 # Inside of JSON, canonical.py writes 1.0 as 1 and 1.50 as 1.5. Texts are matched first, so that none is changed.
-_NUMBERS = r"""'("(?:[^"\\]|\\.)*")|(\d+)\.0+(?!\d)|(\d+\.\d*[1-9])0+(?!\d)'"""
+_DIGITS = r"""'("(?:[^"\\]|\\.)*")|(\d+)\.0+(?!\d)|(\d+\.\d*[1-9])0+(?!\d)', '\1\2\3', 'g'"""
 _AS_JSONB: Mapping[ColumnKind, str] = {
     ColumnKind.BOOLEAN: "to_jsonb({c}::boolean)",
-    ColumnKind.INTEGER: "to_jsonb(trim_scale({c}::numeric))",
-    ColumnKind.NUMBER: "to_jsonb({c}::text::float8)",
+    ColumnKind.INTEGER: f"CASE WHEN {_IS_NUMBER} THEN to_jsonb(trim_scale({{c}}::numeric)) END",
+    ColumnKind.NUMBER: f"CASE WHEN {_IS_FLOAT} THEN to_jsonb({{c}}::text::float8) END",
     ColumnKind.TEXT: "to_jsonb({c}::text)",
-    ColumnKind.UUID: "to_jsonb({c}::uuid)",
+    ColumnKind.UUID: f"CASE WHEN {_IS_UUID} THEN to_jsonb({{c}}::uuid) END",
     ColumnKind.DATE: f"to_jsonb({_AS_DATE})",
     ColumnKind.TIMESTAMP: f"""to_jsonb(to_char({_AS_MOMENT}, 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'))""",
-    ColumnKind.JSON: f"regexp_replace(to_jsonb({{c}})::text, {_NUMBERS}, '\\1\\2\\3', 'g')::jsonb",
+    ColumnKind.JSON: f"CASE WHEN {_IS_JSONB} THEN regexp_replace(to_jsonb({{c}})::text, {_DIGITS})::jsonb END",
 }
 
 # When a value of the kind cannot be an argument, and how to say it. Python's years go from 1 to 9999.
 _YEARS = "NOT BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'"
+_IS_INTEGER = (
+    f"CASE WHEN {_IS_NUMBER} THEN {{c}}::numeric BETWEEN {-INTEGER_BOUND} AND {INTEGER_BOUND - 1} "
+    "AND {c}::numeric = trunc({c}::numeric) ELSE false END"
+)
 _REFUSALS: Mapping[ColumnKind, tuple[str, str]] = {
-    ColumnKind.INTEGER: (
-        f"{{c}}::numeric NOT BETWEEN {-INTEGER_BOUND} AND {INTEGER_BOUND - 1} OR {{c}}::numeric <> trunc({{c}}::numeric)",
-        "is no 64-bit integer",
-    ),
-    ColumnKind.NUMBER: ("{c}::text::float8 IN ('NaN', 'Infinity', '-Infinity')", "is no finite number"),
+    ColumnKind.INTEGER: (f"NOT {_IS_INTEGER}", "is no 64-bit integer"),
+    ColumnKind.NUMBER: (f"NOT {_IS_FLOAT}", "is no finite number"),
+    ColumnKind.UUID: (f"NOT {_IS_UUID}", "is no UUID"),
     ColumnKind.DATE: (f"({_AS_DATE})::timestamp {_YEARS}", "is no date of the years 1 to 9999"),
     ColumnKind.TIMESTAMP: (f"({_AS_MOMENT}) {_YEARS}", "is no moment of the years 1 to 9999"),
+    ColumnKind.JSON: (f"NOT {_IS_JSONB}", "has text that PostgreSQL cannot store"),
 }
 
 
@@ -79,9 +94,9 @@ def scan_sql(sweep: Sweep) -> str:
     The sweep's own values stand in it as literals, percent signs doubled for the driver. Calls the sweep's function.
 
     Raises:
-        AppError: a value in the SELECT has no literal form.
+        AppError: the function fails, or a value in the SELECT has no literal form.
     """
-    select = sweep.select()
+    select = selected(sweep)
     columns = [str(column.key) for column in select.selected_columns]
     pairs = ", ".join(f"{_text(name)}, {_argument(sweep.job.parameters.by_name[name])}" for name in columns)
     refusals = ", ".join(_refusal(sweep.job.parameters.by_name[name]) for name in columns)
@@ -90,6 +105,18 @@ def scan_sql(sweep: Sweep) -> str:
         f"SELECT {defaults}::jsonb || jsonb_build_object({pairs}) AS args, nullif(concat_ws('; ', {refusals}), '') AS refusal\n"  # noqa: S608
         f"    FROM (\n{literal_sql(sweep, select)}\n    ) AS found"
     )
+
+
+def selected(sweep: Sweep) -> SelectBase:
+    """Return the sweep's SELECT.
+
+    Raises:
+        AppError: the function that makes it fails.
+    """
+    try:
+        return sweep.select()
+    except Exception as error:  # application code; whatever it raises is this sweep's fault alone
+        raise AppError(f"sweep {sweep.name}: its function failed: {type(error).__name__}: {error}") from error
 
 
 def considered_sql(sweep: Sweep) -> str:
@@ -138,11 +165,11 @@ def _refusal(parameter: Parameter) -> str:
     cases = [] if parameter.is_nullable else [f"WHEN {column} IS NULL THEN {_text(f'{parameter.name} is null')}"]
     if parameter.kind in _REFUSALS:
         condition, words = _REFUSALS[parameter.kind]
-        cases.append(f"WHEN {condition.format(c=column)} THEN {_text(f'{parameter.name} {words}: ')} || {column}")
+        cases.append(f"WHEN {condition.format(c=column)} THEN {_text(f'{parameter.name} {words}: ')} || {column}::text")
     if parameter.choices is not None:
         allowed = ", ".join(_text(str(choice)) for choice in parameter.choices)
         words = _text(f"{parameter.name} is none of its choices: ")
-        cases.append(f"WHEN {column}::text NOT IN ({allowed}) THEN {words} || {column}")
+        cases.append(f"WHEN {column}::text NOT IN ({allowed}) THEN {words} || {column}::text")
     return f"CASE {' '.join(cases)} END" if cases else "NULL"
 
 
