@@ -84,7 +84,7 @@ class Candidate:
         """Take the lease if it is there to take, and return how, or None: this candidate follows."""
         with self._noting():
             standing = await self._look()
-            if standing is Standing.HELD:
+            if standing in (Standing.HELD, Standing.DELETED):
                 self._answered()
             elif not self._is_hurried:
                 await self._hold(standing)
@@ -97,8 +97,10 @@ class Candidate:
             standing = Standing.MINE
             # A deleted lease may be made anew by another meanwhile, so there can be a second conflict.
             for _ in range(3):
-                if standing not in (Standing.MINE, Standing.MISSING):
+                if standing in (Standing.RELEASED, Standing.EXPIRED, Standing.HELD):
                     return False
+                if standing is Standing.DELETED and self.trust_seconds() <= 0:
+                    return True
                 try:
                     await self._hold(standing)
                 except (LeaseConflictError, LeaseMissingError) as error:
@@ -129,17 +131,16 @@ class Candidate:
         try:
             stored = await self._request(self._store.get())
         except LeaseMissingError:
-            standing = self.view.standing(self._clock.moment())
-            # Whoever held it a moment ago still leads and makes it anew; it is taken only after that leader's lease.
-            return standing if standing is Standing.HELD else Standing.MISSING
-        self.view.observe(stored, at=self._clock.moment())
+            self.view.miss(at=self._clock.moment())
+        else:
+            self.view.observe(stored, at=self._clock.moment())
         return self.view.standing(self._clock.moment())
 
     async def _hold(self, standing: Standing) -> None:
         stored = self.view.stored
         begun_at = self._clock.moment()
         now = self._clock.now()
-        if stored is None or standing is Standing.MISSING:
+        if stored is None or standing in (Standing.MISSING, Standing.DELETED):
             written = await self._request(self._store.create(self.view.founding(now)))
         else:
             written = await self._request(self._store.replace(stored, record=self.view.holding(now)))

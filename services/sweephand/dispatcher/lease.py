@@ -20,12 +20,12 @@ loop stands still, and counts the time in which the machine slept.
 record that changed since the last look starts a new lease on the local clock; so a fresh process waits a whole lease before
 it takes one over. It waits the duration that is *in the record*, the other's, not its own. It writes with the version that
 it read; a conflict means that the race is lost. A record in its own name, which it does not remember, is a write that timed
-out and landed all the same: it renews it. Is there no record, it makes one, unless it saw another's whose lease still runs:
-that leader makes it anew.
+out and landed all the same: it renews it. Where there never was a record, it makes one. One that was deleted may still have a
+confirmed leader, who makes it anew at once; everybody else waits a lease from the moment when they miss it.
 
 **Confirmed leader.** It renews every retry period, with the cached object (its uid too, so that a deleted Lease is a conflict
-rather than made anew), each request within half the deadline or what is left of it. After a conflict it reads, and goes on
-only if the record is in its own name or is missing; any other name, also none, is the end of this leadership.
+rather than made anew), each request within half the deadline or what is left of it. After a conflict it reads: its own name is
+renewed, a missing record made anew while trust lasts; any other name, also none, is the end of this leadership.
 
 **Unconfirmed leader.** The deadline passed and *nobody answers*: timeouts, resets, 5xx, 401, 429. The work goes on, because the
 lease only saves work: truth is guarded by the database, where each transaction takes the fence of its term, and whoever gains
@@ -98,9 +98,10 @@ class SystemClock:
 
 
 class Standing(StrEnum):
-    """What a candidate may do about the lease as it last saw it."""
+    """How a candidate finds the lease. DELETED and HELD are to be left alone for a while, the others are there to take."""
 
     MISSING = "missing"
+    DELETED = "deleted"
     RELEASED = "released"
     EXPIRED = "expired"
     MINE = "mine"
@@ -115,6 +116,7 @@ class LeaseView:
         self._timings = timings
         self._stored: StoredLease | None = None
         self._changed_at = 0.0
+        self._is_missing = False
 
     @property
     def stored(self) -> StoredLease | None:
@@ -128,14 +130,23 @@ class LeaseView:
 
     def observe(self, stored: StoredLease, *, at: Moment) -> None:
         """Take in what the store answered at this moment."""
-        if self._stored is None or self._stored.version != stored.version:
+        if self._stored is None or self._is_missing or self._stored.version != stored.version:
             self._changed_at = at.monotonic
         self._stored = stored
+        self._is_missing = False
+
+    def miss(self, *, at: Moment) -> None:
+        """Take in that the store has no record any more, or never had one."""
+        if self._stored is not None and not self._is_missing:
+            self._changed_at = at.monotonic
+        self._is_missing = True
 
     def standing(self, at: Moment) -> Standing:
-        """Return what may be done at this moment. After an answer `missing`, HELD means: leave it to its holder."""
+        """Return how the lease is to be seen at this moment, by what was observed last."""
         if self._stored is None:
             return Standing.MISSING
+        if self._is_missing:
+            return Standing.DELETED if self.seconds_left(at) > 0 else Standing.MISSING
         if not self._stored.record.holder:
             return Standing.RELEASED
         if self._stored.record.holder == self._identity:
@@ -143,12 +154,14 @@ class LeaseView:
         return Standing.HELD if self.seconds_left(at) > 0 else Standing.EXPIRED
 
     def seconds_left(self, at: Moment) -> float:
-        """Return how long the record as last seen is still another's to renew; not above 0 once it has expired."""
+        """Return how long the record as last seen may still be another's to renew; not above 0 once it has expired."""
         if self._stored is None:
             return 0.0
         seconds = self._stored.record.lease_seconds
-        # A record without a duration was not written by one of us: trust it as long as one of ours.
-        return self._changed_at + (seconds if seconds > 0 else self._timings.lease_seconds) - at.monotonic
+        if seconds <= 0 or self._is_missing:
+            # Without a duration it was not written by one of us; deleted, it may have been anybody's meanwhile.
+            seconds = max(seconds, self._timings.lease_seconds)
+        return self._changed_at + seconds - at.monotonic
 
     def holding(self, now: datetime) -> LeaseRecord:
         """Return the record that takes the lease over, or renews it if it is in this candidate's name."""

@@ -1,12 +1,14 @@
 """The dispatcher process: contend for the lease, lead while holding it, and export the backlog in any case."""
 
 import asyncio
+import os
 import signal
 from contextlib import ExitStack, suppress
 
 import structlog
 
 from sweephand.app import App
+from sweephand.dispatcher.api_access import ApiAccess
 from sweephand.dispatcher.election_metrics import ElectionMetrics
 from sweephand.dispatcher.elector import Elector, unique_identity
 from sweephand.dispatcher.gauges import gauges_lane
@@ -14,12 +16,15 @@ from sweephand.dispatcher.lanes import run_lane
 from sweephand.dispatcher.leading import Leading
 from sweephand.dispatcher.lease import ProcessLease
 from sweephand.dispatcher.lease_elector import LeaseElector
+from sweephand.model.errors import SettingsError
 from sweephand.model.lease import LeaseStore, LeaseTimings
 from sweephand.postgres.lease_row import PostgresLease
 from sweephand.settings import ElectorKind, Settings
 from sweephand.telemetry import BacklogMetrics, DatabaseMetrics, DispatcherMetrics, LeaderMetrics, create_registry
 from sweephand.web.database_watch import DatabaseWatch
 from sweephand.web.endpoints import serve_endpoints
+
+_LEASE_LABELS = {"app.kubernetes.io/name": "sweephand", "app.kubernetes.io/component": "dispatcher"}
 
 
 def run(app: App, settings: Settings) -> int:
@@ -91,6 +96,9 @@ class Dispatcher:
 
     async def serve(self) -> None:
         """Contend and lead until SIGTERM or SIGINT; the lease is released before it returns."""
+        if self._settings.elector is ElectorKind.KUBERNETES:
+            await self._serve_in_cluster()
+            return
         store = self._store()
         elector = self.make_elector(store)
         loop = asyncio.get_running_loop()
@@ -134,6 +142,29 @@ class Dispatcher:
             gauges.cancel()
             with suppress(asyncio.CancelledError):
                 await gauges
+
+    async def _serve_in_cluster(self) -> None:
+        from sweephand.dispatcher.kubernetes import KubernetesLease
+        from sweephand.dispatcher.operator import run_operator
+
+        access = ApiAccess.in_cluster(os.environ)
+        namespace = self._settings.lease_namespace
+        if namespace is None:
+            raise SettingsError("SWEEPHAND_LEASE_NAMESPACE is not set, and no service account says it; set it, or the elector")
+        lease_name = self._settings.lease_name_for(self._app.name)
+        store = KubernetesLease(access, namespace=namespace, name=lease_name, labels=_LEASE_LABELS)
+        try:
+            await run_operator(
+                access,
+                namespace=namespace,
+                lease_name=lease_name,
+                # The watch wakes a follower; it looks by itself only in case the watch sleeps.
+                make_elector=lambda: self.make_elector(store, look_seconds=self._settings.renew_deadline_seconds),
+                lead_with=self.lead_with,
+                exit_seconds=self._settings.grace_seconds,
+            )
+        finally:
+            await store.close()
 
     def _store(self) -> LeaseStore:
         if self._settings.elector is ElectorKind.ALWAYS:

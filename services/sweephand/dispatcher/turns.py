@@ -17,6 +17,7 @@ class Turns:
         self._is_woken = False
         self._woken_by: str | None = None
         self._turned_at = clock.moment()
+        self._alive_at = self._turned_at
 
     def signal(self) -> None:
         """Let the next turn begin now."""
@@ -48,15 +49,16 @@ class Turns:
         """Mark the begin of a turn, and return the seconds since the last one began."""
         now = self._clock.moment()
         seconds = self._turned_at.elapsed(until=now)
-        self._turned_at = now
+        self._turned_at = self._alive_at = now
         return seconds
 
     def still_seconds(self) -> float:
-        """Return the seconds since the last turn began. May be called from any thread."""
-        return self._turned_at.elapsed(until=self._clock.moment())
+        """Return the seconds since the loop last did anything. May be called from any thread."""
+        return self._alive_at.elapsed(until=self._clock.moment())
 
     async def wait(self, seconds: float) -> None:
         """Wait for the signal, at most so long."""
+        self._alive_at = self._clock.moment()
         try:
             async with asyncio.timeout(max(seconds, 0.0)):
                 await self._signal.wait()
