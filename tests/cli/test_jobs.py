@@ -403,7 +403,8 @@ def test_empty_lists_are_empty_output_in_a_pipe(operator: Operator) -> None:
         ("--older-than", "0s", "'0s' is no span of time; write 90s, 15m, 24h, 7d or 2w"),
         ("--arg", "product_id", "'product_id' is not name=value; for example product_id=7"),
         ("--queue", "No Queue", "'No Queue' is no queue's name"),
-        ("--tick", str(2**63), f"{2**63} is not in the range"),
+        ("--tick", str(2**63), f"'{2**63}' is no id: a whole number from 1 to {2**63 - 1}"),
+        ("--before", "0", "'0' is no id"),
         ("--state", "lost", "'lost' is not one of"),
     ],
 )

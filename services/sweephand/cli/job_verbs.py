@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from sweephand.cli.options import filter_options, job_id_type, json_option, who_options
+from sweephand.cli.options import Id, filter_options, json_option, who_options
 from sweephand.cli.output import write_json
 from sweephand.model.lifecycle import VERBS, Effect, JobVerb
 
@@ -32,7 +32,7 @@ class _Chosen(TypedDict):
 
 
 def _verb_options(command: Callable[..., None]) -> Callable[..., None]:
-    ids = click.argument("ids", metavar="[ID]...", nargs=-1, type=job_id_type)
+    ids = click.argument("ids", metavar="[ID]...", nargs=-1, type=Id())
     everything = click.option("--all", "is_all", is_flag=True, help="All jobs that the verb means, without a filter.")
     yes = click.option("--yes", "is_sure", is_flag=True, help="Do not ask: for scripts.")
     return ids(filter_options(everything(yes(who_options(json_option(command))))))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sweephand.cli.job_verbs import cancel, delete, discard, retry
-from sweephand.cli.options import MAX_ID, QueueName, filter_options, job_id_type, json_option, limit_option, since_option
+from sweephand.cli.options import Id, QueueName, filter_options, json_option, limit_option, since_option
 from sweephand.cli.output import write_json
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ for verb in (retry, cancel, discard, delete):
 @since_option("1h")
 @json_option
 def stats(*, by: str, since: timedelta, is_json: bool) -> None:
-    """Count jobs by queue or kind: unfinished ones all, finished ones of the last hour (--since)."""
+    """Count jobs by queue or kind.
+
+    Unfinished ones are counted all, finished ones of the last hour, or of --since.
+    """
     from sweephand.cli.database import open_database
     from sweephand.cli.job_tables import write_counts
     from sweephand.postgres.job_statistics import GroupBy, read_counts
@@ -48,7 +51,7 @@ def stats(*, by: str, since: timedelta, is_json: bool) -> None:
 
 @jobs.command("list")
 @filter_options
-@click.option("--before", type=click.IntRange(1, MAX_ID), metavar="ID", help="Only jobs with a lower id: the next page.")
+@click.option("--before", type=Id(), metavar="ID", help="Only jobs with a lower id: the next page.")
 @limit_option(20)
 @json_option
 def list_jobs(*, which: "JobFilter", before: int | None, limit: int, is_json: bool) -> None:
@@ -81,7 +84,10 @@ def list_jobs(*, which: "JobFilter", before: int | None, limit: int, is_json: bo
 @since_option("24h")
 @json_option
 def kind(*, kind: str, since: timedelta, is_json: bool) -> None:
-    """Show one kind of jobs: counts, how long attempts take, frequent errors, and the sweeps that enqueue it."""
+    """Show a kind: counts, durations, frequent errors, its sweeps.
+
+    Durations are those of the attempts of the 1,000 jobs that finished last.
+    """
     from sweephand.cli.database import open_database
     from sweephand.cli.job_tables import write_kind
     from sweephand.postgres.job_statistics import read_kind
@@ -98,7 +104,7 @@ def kind(*, kind: str, since: timedelta, is_json: bool) -> None:
 
 
 @jobs.command()
-@click.argument("job_id", metavar="ID", type=job_id_type)
+@click.argument("job_id", metavar="ID", type=Id())
 @click.option("--tracebacks", "has_all", is_flag=True, help="The tracebacks of all attempts, not of the last only.")
 @json_option
 def show(*, job_id: int, has_all: bool, is_json: bool) -> None:
@@ -127,7 +133,10 @@ def show(*, job_id: int, has_all: bool, is_json: bool) -> None:
 @limit_option(20)
 @json_option
 def failed(*, kind: str | None, queue: str | None, limit: int, is_json: bool) -> None:
-    """List discarded jobs and those that wait for a retry, with their last error, the latest failure first."""
+    """List failed jobs with their last error, the latest failure first.
+
+    Those are the discarded ones and those that wait for a retry.
+    """
     from sweephand.cli.database import open_database
     from sweephand.cli.job_tables import write_failed_jobs
     from sweephand.postgres.job_filter import JobFilter

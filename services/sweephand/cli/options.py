@@ -16,7 +16,20 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _MOST_SECONDS = 100 * 365 * 86_400
 _QUEUE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
-MAX_ID = 2**63 - 1
+_MAX_ID = 2**63 - 1
+
+
+class Id(click.ParamType[int]):
+    """Read the id of a job or tick."""
+
+    name = "id"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        text = str(value).strip()
+        if not (text.isascii() and text.isdecimal() and len(text) <= 19 and 1 <= int(text) <= _MAX_ID):
+            self.fail(f"{value!r} is no id: a whole number from 1 to {_MAX_ID}", param, ctx)
+        return int(text)
 
 
 class Span(click.ParamType[timedelta]):
@@ -63,7 +76,6 @@ class QueueName(click.ParamType[str]):
 
 
 json_option = click.option("--json", "is_json", is_flag=True, help="Write one JSON document, for programs.")
-job_id_type = click.IntRange(1, MAX_ID)
 
 
 def who_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -112,12 +124,15 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
         )
         command(which=which, **others)
 
+    states = [state.value for state in JobState]
     options = (
-        click.option("--state", type=click.Choice([state.value for state in JobState]), multiple=True, help="In this state."),
+        click.option(
+            "--state", type=click.Choice(states), multiple=True, metavar="STATE", help=f"In a state: {' '.join(states)}."
+        ),
         click.option("--kind", help="Of this kind."),
         click.option("--queue", type=QueueName(), help="Of this queue."),
         click.option("--older-than", type=Span(), metavar="SPAN", help="Enqueued longer ago than 90s, 15m, 24h, 7d."),
-        click.option("--tick", type=click.IntRange(1, MAX_ID), metavar="ID", help="Enqueued by this tick."),
+        click.option("--tick", type=Id(), metavar="ID", help="Enqueued by this tick."),
         click.option("--arg", type=ArgumentValue(), multiple=True, metavar="NAME=VALUE", help="With this argument."),
     )
     for option in reversed(options):

@@ -7,7 +7,7 @@ from sweephand.sweep import Sweep
 
 _FATE_STYLES = {"would": "green", "duplicate": "yellow", "refused:": "red"}
 
-_REASON = ", for which an unfinished job, or another row, stands already"
+_REASON = ", for which a job, or another row, stands already"
 
 
 def write_preview(preview: Preview, *, app: str, sweep: Sweep) -> None:

@@ -36,7 +36,7 @@ def queues() -> None:
 @queues.command("list")
 @json_option
 def list_queues(*, is_json: bool) -> None:
-    """List the queues: what waits, what runs, who serves them, and which are paused or bounded."""
+    """List the queues: what waits and runs, who serves them, which are paused."""
     from sweephand.cli.database import open_database
     from sweephand.cli.queue_table import write_queues
     from sweephand.postgres.operator_session import reading
@@ -57,7 +57,10 @@ def list_queues(*, is_json: bool) -> None:
 @who_options
 @json_option
 def pause(*, queue: str, by: str, note: str | None, is_json: bool) -> None:
-    """Let no worker take a job of a queue any more, until it is resumed; what runs goes on."""
+    """Let workers take no more jobs of a queue.
+
+    What runs goes on. The queue stays paused until it is resumed.
+    """
     from sweephand.cli.database import open_database
     from sweephand.postgres import queue_actions
 
@@ -93,9 +96,9 @@ def resume(*, queue: str, by: str, note: str | None, is_json: bool) -> None:
 @who_options
 @json_option
 def limit(*, queue: str, limit: int | str, by: str, note: str | None, is_json: bool) -> None:
-    """Let at most N jobs of a queue run at once, across all workers; none lifts the bound.
+    """Let at most N jobs of a queue run at once; none lifts the bound.
 
-    Workers follow with their next heartbeat.
+    The bound is for all workers together. Workers follow with their next heartbeat.
     """
     from sweephand.cli.database import open_database
     from sweephand.postgres import queue_actions

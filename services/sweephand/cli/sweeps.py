@@ -22,7 +22,7 @@ def sweeps() -> None:
 @click.option("--app", "app_target", metavar="MODULE:ATTRIBUTE", help="Compare with this application's code.")
 @json_option
 def list_sweeps(*, app_target: str | None, is_json: bool) -> None:
-    """List all sweeps of the database: when they tick next, and what their last tick did.
+    """List all sweeps of the database: next ticks, last runs, missed ones.
 
     MISSED counts ticks of the last 24 hours that did not run at their time, whether or not a later one made up for them.
     An orphan is in the code of its application's leader no longer, and does not tick.
@@ -47,7 +47,7 @@ def list_sweeps(*, app_target: str | None, is_json: bool) -> None:
 @click.option("--app", "app_target", metavar="MODULE:ATTRIBUTE", help="Compare with this application's code.")
 @json_option
 def show(*, name: str, app_target: str | None, is_json: bool) -> None:
-    """Show one sweep: its rules, its next and last ticks, who leads, and who paused or ran it."""
+    """Show one sweep: rules, ticks, who leads, who paused or ran it."""
     from sweephand.cli.database import open_database
     from sweephand.cli.sweep_code import SweepCode
     from sweephand.cli.sweep_tables import sweep_document, write_sweep
@@ -142,7 +142,11 @@ def run(*, name: str, is_waiting: bool, timeout: timedelta, by: str, note: str |
 @click.option("--app", "app_target", metavar="MODULE:ATTRIBUTE", help="The application; SWEEPHAND_APP if not given.")
 @json_option
 def preview(*, name: str, app_target: str | None, is_json: bool) -> None:
-    """Say what a tick would do now, without doing it: a dry run of the application's code that writes nothing."""
+    """Say what a tick would do now, without doing it.
+
+    A dry run of the sweep in the application's code, in a transaction that cannot write: rows, duplicates, refused rows, the
+    plan's cost, and whether an index serves it.
+    """
     from sweephand.cli.preview_table import write_preview
     from sweephand.cli.start import load_named_app, read_settings
     from sweephand.cli.sweep_code import SweepCode
@@ -162,12 +166,17 @@ def preview(*, name: str, app_target: str | None, is_json: bool) -> None:
 
 @sweeps.command()
 @click.argument("name", required=False)
-@click.option("--outcome", type=click.Choice(_OUTCOMES), multiple=True, help="Only with this outcome.")
+@click.option(
+    "--outcome", type=click.Choice(_OUTCOMES), multiple=True, metavar="OUTCOME", help=f"With an outcome: {' '.join(_OUTCOMES)}."
+)
 @since_option(None)
 @limit_option(20)
 @json_option
 def ticks(*, name: str | None, outcome: tuple[str, ...], since: timedelta | None, limit: int, is_json: bool) -> None:
-    """List the ledger, the latest planned tick first: what each tick did, or why it did not run."""
+    """List the ledger: what each tick did, or why it did not run.
+
+    The latest planned tick comes first. LATE is how long after its planned time a tick started.
+    """
     from sweephand.cli.database import open_database
     from sweephand.cli.sweep_tables import write_ticks
     from sweephand.model.ticks import TickOutcome
