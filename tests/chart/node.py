@@ -26,7 +26,7 @@ class Node:
     def at(self, dotted_path: str) -> "Node":
         """Return the value some steps below, or a node of None: `spec.template.spec`."""
         found = self
-        for key in dotted_path.split("."):
+        for key in dotted_path.split(".") if dotted_path else []:
             found = found.get(key)
         return found
 

@@ -46,3 +46,8 @@ def run_anyway(
     return subprocess.run(
         [program(name), *others], cwd=directory, input=text, capture_output=True, text=True, check=False, timeout=120
     )
+
+
+def helm_unittest() -> list[str]:
+    """Return how helm-unittest is called: as a program of its own, or as helm's plugin."""
+    return ["helm-unittest"] if shutil.which("helm-unittest") else ["helm", "unittest"]
