@@ -18,14 +18,14 @@ _VERSION = re.compile(r"^## \[(\d[^\]]*)\]", re.MULTILINE)
 
 def objects_by_name(text: str) -> dict[str, object]:
     """Return the content of each object, by kind and name; the chart's version and the migration's hash do not count."""
-    text = re.sub(r"(helm.sh/chart: sweephand-|app.kubernetes.io/version: |image: \"?sweephand:).*", r"\1", text)
+    text = re.sub(r'(helm.sh/chart: sweephand-|app.kubernetes.io/version: "|image: "sweephand:)[0-9.]+', r"\1", text)
     made = objects_of(re.sub(r"-migrate-[0-9a-f]{10}", "-migrate", text))
     return {f"{one.kind}/{one.name.removeprefix('shop-sweephand').lstrip('-') or 'all'}": one.node.value for one in made}
 
 
 def untold(before: str, after: str, *, changelog: str) -> list[str]:
     """Return the objects that differ and are not named where the changelog tells what comes next."""
-    unreleased = changelog.split("\n## [Unreleased]")[1].split("\n## [")[0]
+    unreleased = changelog.split("\n## [Unreleased]")[1].split("\n## [", maxsplit=1)[0]
     old, new = objects_by_name(before), objects_by_name(after)
     changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     return [name for name in changed if f"`{name}`" not in unreleased]
@@ -53,4 +53,4 @@ def test_a_change_that_is_not_told_is_found() -> None:
     assert untold(before, after, changelog=head + "\n## [0.1.0]\n\n- `Service/api`\n") == ["Service/api"]
     assert untold(before, after, changelog=head + "- `Service/api` listens on 81.\n\n## [0.1.0]\n") == []
     assert untold(before, before, changelog=head) == []
-    assert untold(before, before.split("---")[0], changelog=head) == ["Job/all"]
+    assert untold(before, before.split("---", maxsplit=1)[0], changelog=head) == ["Job/all"]
