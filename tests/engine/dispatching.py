@@ -1,0 +1,44 @@
+"""Run a whole dispatcher in the test's own event loop, and read what it did from the database."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import psycopg
+
+from sweephand import App
+from sweephand.dispatcher.lease import ProcessLease
+from sweephand.dispatcher.process import Dispatcher
+from sweephand.settings import Settings
+
+
+@asynccontextmanager
+async def dispatching(database_url: str, app: App) -> AsyncIterator[Dispatcher]:
+    """Run the application's dispatcher for the block; it leads at once and always."""
+    settings = Settings.model_validate(
+        {
+            "database_url": database_url,
+            "elector": "always",
+            "metrics_port": 0,
+            "api_host": "127.0.0.1",
+            "poll_interval_seconds": 0.05,
+            "retry_period_seconds": 0.2,
+            "identity": "in-process",
+            "prepared_statements": False,
+        }
+    )
+    dispatcher = Dispatcher(app, settings)
+    store = ProcessLease()
+    elector = dispatcher.make_elector(store)
+    running = asyncio.create_task(dispatcher.lead_with(elector))
+    try:
+        yield dispatcher
+    finally:
+        elector.stop()
+        await running
+        dispatcher.close()
+
+
+def request_run(connection: psycopg.Connection) -> None:
+    """Ask for a run of every sweep now, as an operator does."""
+    connection.execute("UPDATE sweephand.sweep SET run_requested_at = clock_timestamp(), run_requested_by = 'test'")
