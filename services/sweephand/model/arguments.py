@@ -98,6 +98,17 @@ class Parameters:
                 raise ArgumentsError(f"{self.owner} needs the argument {name}; pass {name}=…")
         return json.dumps(encoded, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
+    def encode_some(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Return the canonical JSON values of these arguments alone, without any defaults.
+
+        Raises:
+            ArgumentsError: a name is unknown, or a value does not fit.
+        """
+        unknown = arguments.keys() - self.by_name.keys()
+        if unknown:
+            raise ArgumentsError(f"{self.owner} has no parameter {_names(unknown)}; it takes {_names(self.by_name)}")
+        return {name: self.by_name[name].encode(value) for name, value in arguments.items()}
+
     def decode(self, stored: Mapping[str, object]) -> dict[str, object]:
         """Return keyword arguments for the function; a stored name that it no longer takes is an error.
 

@@ -31,14 +31,18 @@ AnyAsync: TypeAlias = "SQLAlchemyAsync | psycopg.AsyncConnection[object]"
 
 @dataclass(frozen=True)
 class Statement:
-    """Be an SQL text whose values stand as `:name`; casts are written CAST(:name AS type), so that every driver knows them."""
+    """Be an SQL text whose values stand as `:name`; casts are written CAST(:name AS type), so that every driver knows them.
+
+    `is_psycopg`: it has psycopg's placeholders and reaches no other driver.
+    """
 
     text: str
+    is_psycopg: bool = False
 
     @functools.cached_property
     def for_psycopg(self) -> str:
         """Return the text with psycopg's placeholders."""
-        return re.sub(r":(\w+)", r"%(\1)s", self.text)
+        return self.text if self.is_psycopg else re.sub(r":(\w+)", r"%(\1)s", self.text)
 
     @functools.cached_property
     def for_sqlalchemy(self) -> "TextClause":
@@ -120,7 +124,13 @@ def _on_connection(connection: "Connection", plan: Plan[T]) -> T:
     # The driver may commit each statement by itself, whatever SQLAlchemy's own transaction says.
     if not connection.in_transaction() or getattr(connection.connection.dbapi_connection, "autocommit", False):
         raise NoTransactionError(_refusal("Connection", "with connection.begin():"))
-    return _drive(plan, lambda statement, values: connection.execute(statement.for_sqlalchemy, dict(values)).all())
+    return _drive(plan, functools.partial(_execute_on_sqlalchemy, connection))
+
+
+def _execute_on_sqlalchemy(connection: "Connection", statement: Statement, values: Mapping[str, object]) -> Rows:
+    if statement.is_psycopg:
+        return connection.exec_driver_sql(statement.text, dict(values)).all()
+    return connection.execute(statement.for_sqlalchemy, dict(values)).all()
 
 
 async def _on_async_session(session: "AsyncSession", plan: Plan[T]) -> T:

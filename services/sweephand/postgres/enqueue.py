@@ -165,7 +165,7 @@ def enqueue_many(
             raise ArgumentsError(f"item {index}: {error}") from error
     if len(encoded) > MOST_AT_ONCE:
         raise ArgumentsError(f"{len(encoded)} items at once; {MOST_AT_ONCE} is the most, call it for parts of them")
-    return run(connection, _enqueue_listed(job, encoded))
+    return run(connection, enqueueing(job, encoded))
 
 
 def enqueue_encoded(connection: "psycopg.Connection[object]", job: Job[...], args: str) -> EnqueueOutcome:
@@ -190,7 +190,8 @@ def _enqueue_one(job: Job[...], args: str) -> Plan[EnqueueOutcome]:
     raise _never_seen(job)
 
 
-def _enqueue_listed(job: Job[...], encoded: Sequence[str]) -> Plan[list[EnqueueOutcome]]:
+def enqueueing(job: Job[...], encoded: Sequence[str]) -> Plan[list[EnqueueOutcome]]:
+    """Enqueue the job for each of these JSON texts of arguments; see enqueue_many."""
     statement = _MANY if job.unique.cool_down is None else _MANY_COOLING
     outcomes: dict[int, EnqueueOutcome] = {}
     missing = list(range(len(encoded)))

@@ -78,11 +78,17 @@ def finish(conn: psycopg.Connection, finished: Sequence[FinishedAttempt], *, wor
     """
     if not finished:
         return []
+    bound = finish_values(finished, worker_name=worker_name, monotonic_now=monotonic_now)
+    return [row[0] for row in conn.execute(FINISH, bound).fetchall()]
+
+
+def finish_values(finished: Sequence[FinishedAttempt], *, worker_name: str, monotonic_now: float) -> dict[str, object]:
+    """Return what FINISH asks for; `finished` has at least one attempt."""
     # In the order of ids, so that two statements that meet in some rows wait for each other instead of deadlocking.
     ids, attempts, claim_tokens, outcomes, started, ended, delays, errors, tracebacks = zip(
         *sorted(finished, key=itemgetter(0)), strict=True
     )
-    bound: dict[str, object] = {
+    return {
         "ids": array_literal(ids),
         "attempts": array_literal(attempts),
         "claim_tokens": array_literal(claim_tokens),
@@ -95,7 +101,6 @@ def finish(conn: psycopg.Connection, finished: Sequence[FinishedAttempt], *, wor
         "now": monotonic_now,
         "worker_name": worker_name,
     }
-    return [row[0] for row in conn.execute(FINISH, bound).fetchall()]
 
 
 def _unless_empty(column: tuple[object, ...]) -> list[object]:
