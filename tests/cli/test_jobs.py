@@ -2,6 +2,7 @@
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from sweephand.model.outcomes import AttemptOutcome
 from sweephand.postgres.claim import claim
@@ -424,3 +425,27 @@ def test_a_database_without_the_schema_says_what_to_run(empty_database_url: str)
     answer = Operator(empty_database_url).run("jobs", "stats", exit_code=1)
 
     assert answer.err == "Error: the database has no sweephand schema and needs version 0001; run: sweephand migrate\n"
+
+
+def test_a_database_that_takes_no_writes_still_answers_and_says_so(operator: Operator, connection: psycopg.Connection) -> None:
+    job_id = insert_job(connection)
+    connection.execute(
+        sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(sql.Identifier(connection.info.dbname))
+    )
+
+    answer = operator.run("jobs", "cancel", str(job_id), exit_code=1)
+
+    assert answer.err == "Error: PostgreSQL takes no writes now (it is read-only); try again when it does\n"
+    assert operator.run("jobs", "list", "--json").rows("jobs")[0]["state"] == "available"
+
+
+def test_rows_that_somebody_holds_are_not_waited_for_long(operator: Operator, connection: psycopg.Connection) -> None:
+    job_id = insert_job(connection)
+
+    with connection.transaction():
+        connection.execute("SELECT FROM sweephand.job FOR UPDATE")
+        answer = operator.run("jobs", "cancel", str(job_id), exit_code=1)
+
+    assert answer.err == (
+        "Error: somebody else has locked the rows or the table (canceling statement due to lock timeout); try again\n"
+    )

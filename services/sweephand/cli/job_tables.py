@@ -21,7 +21,7 @@ def write_jobs(jobs: Sequence[JobView], *, now: datetime) -> None:
     """Write a list of jobs."""
     columns = (
         Column("ID", is_number=True),
-        Column("KIND", least=12),
+        Column("KIND", least=16),
         Column("QUEUE", yields=2),
         Column("STATE"),
         Column("ATTEMPT", is_number=True, yields=3),
@@ -49,7 +49,7 @@ def write_failed_jobs(jobs: Sequence[JobView], *, now: datetime) -> None:
     """Write a list of failed jobs with their last error."""
     columns = (
         Column("ID", is_number=True),
-        Column("KIND", least=12),
+        Column("KIND", least=16),
         Column("QUEUE", yields=3),
         Column("STATE"),
         Column("ATTEMPT", is_number=True, yields=1),
@@ -136,7 +136,7 @@ def write_errors(groups: Sequence[ErrorGroup], *, now: datetime, is_of_one_kind:
     columns = (
         Column("ATTEMPTS", is_number=True),
         Column("JOBS", is_number=True, yields=2),
-        *(() if is_of_one_kind else (Column("KIND", least=12),)),
+        *(() if is_of_one_kind else (Column("KIND", least=16),)),
         Column("LAST SEEN"),
         Column("FIRST SEEN", yields=3),
         Column("LAST JOB", is_number=True, yields=1),

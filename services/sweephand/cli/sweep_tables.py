@@ -32,7 +32,7 @@ def sweeps_document(view: SweepsView, code: SweepCode | None) -> dict[str, objec
 def write_sweeps(view: SweepsView, code: SweepCode | None) -> None:
     """Write the table of all sweeps, and who leads."""
     columns = (
-        Column("SWEEP", least=12),
+        Column("SWEEP", least=24),
         Column("SCHEDULE", yields=1),
         Column("NEXT"),
         Column("NEXT AT", yields=5),
@@ -124,7 +124,7 @@ def write_ticks(ticks: Sequence[TickView], *, now: datetime, is_of_one_sweep: bo
     columns = (
         Column("PLANNED"),
         Column("AGO", yields=3),
-        *(() if is_of_one_sweep else (Column("SWEEP", least=12),)),
+        *(() if is_of_one_sweep else (Column("SWEEP", least=24),)),
         Column("OUTCOME"),
         Column("REASON", yields=6),
         Column("LATE", is_number=True, yields=5),
