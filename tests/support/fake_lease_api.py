@@ -105,6 +105,20 @@ class FakeLeaseApi:
         """Close every watch, as a restarting server does."""
         self._in_loop(self._close_watches)
 
+    def watches(self) -> int:
+        """Return how many watches are open."""
+        return len(self._watchers)
+
+    def fail_watches(self) -> None:
+        """Send an error into every watch, as an API server does whose storage has trouble; kopf ends of it."""
+        status: _Json = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "message": "etcd trouble"}
+
+        def send() -> None:
+            for watcher in self._watchers:
+                watcher.put_nowait({"type": "ERROR", "object": status})
+
+        self._in_loop(send)
+
     def _in_loop(self, action: Callable[[], None]) -> None:
         async def act() -> None:
             action()
@@ -114,13 +128,14 @@ class FakeLeaseApi:
     async def _start(self) -> None:
         app = web.Application(middlewares=[self._switches])
         app.router.add_get("/apis", _groups)
-        app.router.add_get("/api", _no_core)
+        app.router.add_get("/api", _core)
+        app.router.add_get("/api/v1", _core_resources)
         app.router.add_get("/apis/coordination.k8s.io/v1", _resources)
         app.router.add_get(_COLLECTION, self._list)
         app.router.add_post(_COLLECTION, self._create)
         app.router.add_get(f"{_COLLECTION}/{{name}}", self._get)
         app.router.add_put(f"{_COLLECTION}/{{name}}", self._replace)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
@@ -243,7 +258,8 @@ class FakeLeaseApi:
         self._watchers.add(events)
         try:
             while (event := await events.get()) is not None:
-                if wanted in ("", _mapping(_mapping(event["object"])["metadata"])["name"]):
+                name = _mapping(_mapping(event["object"]).get("metadata")).get("name")
+                if event["type"] == "ERROR" or wanted in ("", name):
                     await response.write(json.dumps(event).encode() + b"\n")
         finally:
             self._watchers.discard(events)
@@ -287,8 +303,20 @@ async def _groups(_: web.Request) -> web.Response:
     return web.json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]})
 
 
-async def _no_core(_: web.Request) -> web.Response:
-    return web.json_response({"kind": "APIVersions", "versions": []})
+async def _core(_: web.Request) -> web.Response:
+    return web.json_response({"kind": "APIVersions", "versions": ["v1"]})
+
+
+async def _core_resources(_: web.Request) -> web.Response:
+    # kopf does not begin to watch before it knows what a namespace is.
+    namespace = {
+        "name": "namespaces",
+        "singularName": "namespace",
+        "namespaced": False,
+        "kind": "Namespace",
+        "verbs": ["get", "list", "watch"],
+    }
+    return web.json_response({"kind": "APIResourceList", "groupVersion": "v1", "resources": [namespace]})
 
 
 async def _resources(_: web.Request) -> web.Response:
