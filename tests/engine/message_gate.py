@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from sweephand.postgres.connect import conninfo
 
 _CHUNK_BYTES = 65_536
+_STATEMENT_TYPES = (b"Q", b"E")  # Query, and Execute of the extended protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class MessageGate:
         self._lock = Lock()
         self._armed: Hold | None = None
         self._holds: list[Hold] = []
+        self._statements: list[bytes] = []
         self._sockets: list[socket.socket] = []
         self._threads: list[Thread] = []
         self._start(self._accept)
@@ -67,6 +69,12 @@ class MessageGate:
             self._armed = hold
             self._holds.append(hold)
         return hold
+
+    def statements(self) -> int:
+        """Return how many statements have gone through since the last call."""
+        with self._lock:
+            statements, self._statements = self._statements, []
+        return len(statements)
 
     def cut(self) -> None:
         """End every connection on both sides; what is held is lost."""
@@ -110,6 +118,8 @@ class MessageGate:
     def take(self, message: bytes, *, startup: bytes) -> Hold | None:
         """Return what is armed if this message is the one; it is then armed no more."""
         with self._lock:
+            if message[:1] in _STATEMENT_TYPES:
+                self._statements.append(message)
             if self._armed is None or self._armed.text not in message or self._armed.application not in startup:
                 return None
             hold, self._armed = self._armed, None

@@ -105,7 +105,7 @@ def test_a_row_and_its_values_as_read_by_python_are_duplicates(database_url: str
     with open_connection(database_url) as connection:
         connection.execute("SET TIME ZONE 'UTC'")
 
-        @settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+        @settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
         @given(row=rows, zone=st.sampled_from(ZONES))
         def check(row: dict[str, object], zone: str) -> None:
             connection.execute("DELETE FROM thing")

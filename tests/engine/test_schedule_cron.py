@@ -41,7 +41,7 @@ def of_day(cron: Cron, day: date) -> list[str]:
     return local(cron, cron.between(start, end, anchor=start))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(cron=crons, start=moments, length=st.timedeltas(timedelta(0), timedelta(days=3)))
 def test_walking_forward_listing_backward_and_counting_agree(cron: Cron, start: datetime, length: timedelta) -> None:
     end = start + length
@@ -58,7 +58,7 @@ def test_walking_forward_listing_backward_and_counting_agree(cron: Cron, start: 
     assert cron.count(start, end, anchor=start) == len(listed)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(cron=crons, moment=moments, offset=st.timedeltas(timedelta(0), timedelta(days=4)))
 def test_the_next_time_does_not_depend_on_where_one_starts_to_look(cron: Cron, moment: datetime, offset: timedelta) -> None:
     seen_from_afar = min(cron.between(moment - offset, moment + timedelta(days=40), anchor=moment), default=None)
@@ -69,7 +69,7 @@ def test_the_next_time_does_not_depend_on_where_one_starts_to_look(cron: Cron, m
     assert cron.latest(planned, anchor=moment) == planned
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(cron=crons, moment=moments)
 def test_a_planned_time_shows_on_the_wall_clock_or_is_the_first_moment_after_a_gap(cron: Cron, moment: datetime) -> None:
     zone = zoneinfo.ZoneInfo(cron.timezone)

@@ -161,7 +161,7 @@ def live(world: World, happened: list[tuple[str, float]]) -> None:
                 world.slow(length)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(policy=policies, happened=events)
 def test_each_planned_time_has_exactly_one_row(policy: TickPolicy, happened: list[tuple[str, float]]) -> None:
     world = World.begin(policy)
@@ -172,7 +172,7 @@ def test_each_planned_time_has_exactly_one_row(policy: TickPolicy, happened: lis
     assert world.covered() == world.planned()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(policy=policies, happened=events)
 def test_requests_of_operators_each_run_once(policy: TickPolicy, happened: list[tuple[str, float]]) -> None:
     world = World.begin(policy)
@@ -184,7 +184,7 @@ def test_requests_of_operators_each_run_once(policy: TickPolicy, happened: list[
     assert len(manual) == sum(1 for event, _ in happened if event == "request")
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(policy=policies, away=st.floats(0, 5_000), term_begins=st.booleans())
 def test_no_policy_makes_up_for_more_than_it_says(policy: TickPolicy, away: float, *, term_begins: bool) -> None:
     world = World.begin(policy)
@@ -204,7 +204,7 @@ def test_no_policy_makes_up_for_more_than_it_says(policy: TickPolicy, away: floa
     assert sum(row.reason is TickReason.RUN_ON_START for row in made_up) <= (1 if policy.run_on_start and term_begins else 0)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(policy=policies, away=st.floats(0, 5_000))
 def test_the_latest_tick_is_always_among_those_made_up_for(policy: TickPolicy, away: float) -> None:
     world = World.begin(policy)

@@ -218,7 +218,7 @@ def test_run_on_start_runs_the_present_period_and_is_not_missed_at_first_registr
     step = planned(policy(run_on_start=True), state(next_tick=0), first_ever, seconds=9)
 
     assert step.due is not None
-    assert (step.due.planned_at, step.due.reason) == (ANCHOR, TickReason.RUN_ON_START)
+    assert (step.due.planned_at, step.due.reason, step.due.cause) == (ANCHOR, TickReason.RUN_ON_START, None)
     assert step.next_tick_at == ANCHOR + MINUTE
 
 

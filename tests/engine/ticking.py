@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import LiteralString
 
 import psycopg
@@ -47,17 +47,24 @@ class Ticker:
         self._app = app
         self.term = term
 
-    def tick(self, sweep: str) -> DispatchReport:
-        """Dispatch the sweep's next tick, whenever it is planned."""
-        return self._runner.run(self._tick(sweep))
+    def tick(self, sweep: str, *, expected_tick_at: datetime | None = None) -> DispatchReport:
+        """Dispatch the sweep's next tick, whenever it is planned, or the one that was read before."""
+        return self._runner.run(self._tick(sweep, expected_tick_at))
+
+    def next_tick_at(self, sweep: str) -> datetime:
+        """Return when the sweep's next tick is planned."""
+        return self._runner.run(self._next_tick_at(sweep))
 
     def execute(self, statement: LiteralString, values: Mapping[str, object] | None = None) -> None:
         """Run a statement on the connection that the ticks use."""
         self._runner.run(self._execute(statement, values))
 
-    async def _tick(self, name: str) -> DispatchReport:
+    async def _next_tick_at(self, name: str) -> datetime:
         snapshot = await sweeps.read_states(self._connection, app=self._app.name)
-        planned_at = snapshot.states[name].next_tick_at
+        return snapshot.states[name].next_tick_at
+
+    async def _tick(self, name: str, expected_tick_at: datetime | None) -> DispatchReport:
+        planned_at = expected_tick_at or await self._next_tick_at(name)
         due = DueTick(planned_at, TickReason.TICK)
         step = Step(skipped=(), due=due, next_tick_at=planned_at + MINUTE)
         return await dispatch(
@@ -69,10 +76,13 @@ class Ticker:
 
 
 @contextmanager
-def leading(database_url: str, app: App) -> Iterator[Ticker]:
-    """Begin a term, register the application's sweeps and give the leader."""
+def leading(database_url: str, app: App, *, term: Term | None = None) -> Iterator[Ticker]:
+    """Begin a term, register the application's sweeps and give the leader; with `term`, give a second one of that term."""
     with asyncio.Runner() as runner:
-        connection, term = runner.run(begin_term(database_url, app))
+        if term is None:
+            connection, term = runner.run(begin_term(database_url, app))
+        else:
+            connection = runner.run(connect_async(database_url, application_name="ticker"))
         try:
             yield Ticker(runner, connection, term, app=app)
         finally:

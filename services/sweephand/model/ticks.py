@@ -224,7 +224,7 @@ class _Due:
 
     def _cause(self, planned_at: datetime) -> MissCause | None:
         """Return why the tick did not run at `planned_at`, or None if it is on time or nobody could have expected it."""
-        if planned_at < self.state.anchor_at or self._is_on_time(planned_at):
+        if planned_at <= self.state.anchor_at or self._is_on_time(planned_at):
             return None
         if planned_at < self.history.since:
             return MissCause.NO_LEADER

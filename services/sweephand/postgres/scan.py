@@ -30,9 +30,10 @@ _CONSIDERED = """scanned AS (       -- the rows that the sweep finds, oldest fir
            CASE WHEN refusal IS NULL AND %(is_unique)s THEN sweephand.unique_key(%(kind)s, args, %(counted)s::text[]) END
                AS unique_key
     FROM scanned
-), judged AS (        -- new: neither refused nor a duplicate of a row before it or of a job that holds the key
-    SELECT placed.*, refusal IS NULL AND (unique_key IS NULL OR position = first_position) AND NOT EXISTS (
-        SELECT FROM {held_keys} AS held WHERE held.unique_key = placed.unique_key) AS is_new
+), judged AS MATERIALIZED ( -- new: neither refused nor a duplicate of a row before it or of a job that holds the key. A
+    -- subquery with LIMIT is one look into the index for each row; EXISTS could be planned as a hash of all unfinished jobs.
+    SELECT placed.*, refusal IS NULL AND (unique_key IS NULL OR position = first_position) AND (
+        SELECT job_id FROM {held_keys} AS held WHERE held.unique_key = placed.unique_key LIMIT 1) IS NULL AS is_new
     FROM (SELECT keyed.*, min(position) OVER (PARTITION BY unique_key) AS first_position FROM keyed) AS placed
 ), counted AS (
     SELECT judged.*, count(*) FILTER (WHERE is_new) OVER (ORDER BY position) AS new_so_far FROM judged
