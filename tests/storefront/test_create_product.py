@@ -4,9 +4,9 @@ import pytest
 
 from storefront.domain.product import ProductDraft
 from storefront.use_cases.create_product import create_product
+from sweephand.testing import assert_enqueued, assert_not_enqueued
 from tests.storefront.shop import Shop
 
-JOBS = "SELECT kind, queue, state, args FROM sweephand.job"
 PRODUCTS = "SELECT count(*) FROM storefront.product"
 LAMP = ProductDraft(name="Lamp", description="Gives light", price_cents=1999)
 
@@ -18,7 +18,8 @@ def test_a_new_product_is_unpublished_and_has_its_job(shop: Shop) -> None:
     assert product.in_stock is None
     assert product.published_at is None
     assert product.created_at.utcoffset() is not None
-    assert shop.query(JOBS) == [("publish_product", "default", "available", {"product_id": product.id})]
+    with shop.engine.begin() as connection:
+        assert_enqueued(connection, shop.app.jobs["publish_product"], product_id=product.id)
 
 
 def test_the_use_case_commits_product_and_job_in_one_transaction(shop: Shop) -> None:
@@ -42,4 +43,5 @@ def test_an_exception_after_both_leaves_neither(shop: Shop) -> None:
         fail_after_both()
 
     assert shop.query(PRODUCTS) == [(0,)]
-    assert shop.query(JOBS) == []
+    with shop.engine.begin() as connection:
+        assert_not_enqueued(connection, shop.app.jobs["publish_product"])

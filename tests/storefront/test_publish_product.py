@@ -1,15 +1,18 @@
 """The publication of a product: once, with no transaction open while the warehouse thinks, and safe to repeat."""
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from storefront.domain.errors import ProductNotFoundError, WarehouseError
-from storefront.domain.product import Product, ProductId
+from storefront.domain.product import Product, ProductDraft, ProductId
+from storefront.use_cases.create_product import create_product
 from storefront.use_cases.get_product import get_product
 from storefront.use_cases.publish_product import Publication, publish_product
-from sweephand import CancelJob
+from sweephand import enqueue
+from sweephand.model.outcomes import AttemptOutcome
+from sweephand.testing import drain, perform
 from tests.storefront.shop import Shop
 from tests.storefront.warehouses import FakeWarehouse
 
@@ -112,22 +115,32 @@ def test_a_product_that_does_not_exist_cannot_be_published(shop: Shop) -> None:
         publish(shop, ProductId(404))
 
 
-def test_the_job_publishes_its_product(shop: Shop) -> None:
-    product = shop.add_product()
+def test_a_new_product_is_published_by_its_job(shop: Shop) -> None:
+    product = create_product(ProductDraft(name="Lamp", description="", price_cents=1999), new_unit_of_work=shop.new_unit_of_work)
 
-    shop.app.jobs["publish_product"](product_id=product.id)
+    with shop.engine.begin() as connection:
+        report = drain(connection, shop.app)
 
+    assert report.completed == 1
     assert stored(shop, product).is_published
 
 
 def test_the_job_of_a_deleted_product_cancels_itself(shop: Shop) -> None:
-    with pytest.raises(CancelJob, match="there is no product 404"):
-        shop.app.jobs["publish_product"](product_id=404)
+    with shop.engine.begin() as connection:
+        attempt = perform(connection, shop.app.jobs["publish_product"], product_id=404)
+
+    assert attempt.outcome is AttemptOutcome.CANCELLED
+    assert str(attempt.error) == "there is no product 404"
 
 
-def test_the_job_fails_with_the_warehouse_so_that_it_is_tried_again(shop: Shop) -> None:
+def test_the_job_fails_with_the_warehouse_and_is_tried_again(shop: Shop) -> None:
     product = shop.add_product()
     shop.warehouse.failures = 1
 
-    with pytest.raises(WarehouseError):
-        shop.app.jobs["publish_product"](product_id=product.id)
+    with shop.engine.begin() as connection:
+        enqueue(connection, shop.app.jobs["publish_product"], product_id=product.id)
+        report = drain(connection, shop.app, until=timedelta(minutes=1), on_failure="retry")
+
+    assert [attempt.outcome for attempt in report.attempts] == [AttemptOutcome.RETRIED, AttemptOutcome.COMPLETED]
+    assert isinstance(report.errors[0], WarehouseError)
+    assert stored(shop, product).is_published

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from storefront.adapters.postgres.stuck_publications import insert_stuck_products, stuck_publications
-from sweephand import Sweep
+from sweephand.testing import drain, run_sweep, sweep_rows
 from tests.storefront.shop import Shop
 
 INSERT = """
@@ -24,9 +24,9 @@ def insert(shop: Shop, *, minutes: int, count: int = 1, is_published: bool = Fal
     return [product_id for (product_id,) in rows]
 
 
-def found(shop: Shop) -> list[int]:
-    with shop.engine.connect() as connection:
-        return [product_id for (product_id,) in connection.execute(stuck_publications())]
+def found(shop: Shop) -> list[object]:
+    with shop.engine.begin() as connection:
+        return [row["product_id"] for row in sweep_rows(connection, shop.app.sweeps["stuck_publications"])]
 
 
 def test_products_unpublished_for_ten_minutes_are_found_oldest_first(shop: Shop) -> None:
@@ -39,12 +39,17 @@ def test_products_unpublished_for_ten_minutes_are_found_oldest_first(shop: Shop)
     assert young[0] not in found(shop)
 
 
-def test_the_sweep_enqueues_the_publication_of_each_row(shop: Shop) -> None:
-    sweep: Sweep = shop.app.sweeps["stuck_publications"]
+def test_the_sweep_enqueues_a_hundred_publications_at_a_time_that_publish_the_products(shop: Shop) -> None:
+    insert(shop, minutes=60, count=101)
+    sweep = shop.app.sweeps["stuck_publications"]
 
-    assert sweep.job.kind == "publish_product"
-    assert sweep.limit == 100
-    assert [column.name for column in sweep.select().selected_columns] == ["product_id"]
+    with shop.engine.begin() as connection:
+        first, second, third = (run_sweep(connection, sweep) for _ in range(3))
+        report = drain(connection, shop.app)
+
+    assert [(tick.enqueued, tick.skipped_duplicates) for tick in (first, second, third)] == [(100, 0), (1, 100), (0, 101)]
+    assert report.completed == 101
+    assert found(shop) == []
 
 
 @pytest.mark.parametrize("statistics", ["ANALYZE storefront.product", "SELECT 'none yet'"])
