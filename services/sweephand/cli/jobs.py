@@ -35,7 +35,7 @@ def stats(*, by: str, since: timedelta, is_json: bool) -> None:
     Unfinished ones are counted all, finished ones of the last hour, or of --since.
     """
     from sweephand.cli.database import open_database
-    from sweephand.cli.job_tables import write_counts
+    from sweephand.cli.job_statistics_tables import write_counts
     from sweephand.postgres.job_statistics import GroupBy, read_counts
     from sweephand.postgres.operator_session import reading
     from sweephand.postgres.sweep_views import read_now
@@ -89,7 +89,7 @@ def kind(*, kind: str, since: timedelta, is_json: bool) -> None:
     Durations are those of the attempts of the 1,000 jobs that finished last.
     """
     from sweephand.cli.database import open_database
-    from sweephand.cli.job_tables import write_kind
+    from sweephand.cli.job_statistics_tables import write_kind
     from sweephand.postgres.job_statistics import read_kind
     from sweephand.postgres.operator_session import reading
     from sweephand.postgres.sweep_views import read_now
@@ -166,7 +166,7 @@ def errors(*, kind: str | None, queue: str | None, since: timedelta, limit: int,
     100,000 errors are looked at.
     """
     from sweephand.cli.database import open_database
-    from sweephand.cli.job_tables import write_errors
+    from sweephand.cli.job_statistics_tables import write_errors
     from sweephand.postgres.job_statistics import read_errors
     from sweephand.postgres.operator_session import reading
     from sweephand.postgres.sweep_views import read_now

@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from sweephand.cli.audit_table import write_audit
 from sweephand.cli.output import both_texts, relative_text, span_text, utc_text
 from sweephand.cli.sweep_code import SweepCode
 from sweephand.cli.tables import Cell, Column, write_facts, write_heading, write_line, write_table
+from sweephand.cli.tick_table import OUTCOME_STYLES, write_ticks
 from sweephand.postgres.audit import AuditEntry
 from sweephand.postgres.sweep_views import SweepName, SweepsView, SweepView
 from sweephand.postgres.tick_views import TickView
 
 _OVERDUE = timedelta(seconds=10)
-_OUTCOME_STYLES = {
-    "ok": "green", "empty": "dim", "error": "red", "paused": "yellow", "skipped_overlap": "yellow", "fenced": "magenta",
-    "missed": "red", "collapsed": "yellow",
-}  # fmt: skip
 
 
 def sweeps_document(view: SweepsView, code: SweepCode | None) -> dict[str, object]:
@@ -106,58 +104,6 @@ def write_sweep(
         write_audit(audit, now=now)
 
 
-def write_audit(audit: Sequence[AuditEntry], *, now: datetime) -> None:
-    """Write entries of the audit."""
-    columns = (
-        Column("AT"),
-        Column("AGO", yields=1),
-        Column("WHO", least=12),
-        Column("DID"),
-        Column("NOTE", least=24),
-    )
-    rows = [[utc_text(one.at), relative_text(one.at, now=now), one.actor, one.action, one.note or ""] for one in audit]
-    write_table(columns, rows, nothing="nothing")
-
-
-def write_ticks(ticks: Sequence[TickView], *, now: datetime, is_of_one_sweep: bool = False) -> None:
-    """Write rows of the ledger; LATE is how long after its planned time a tick started."""
-    columns = (
-        Column("PLANNED"),
-        Column("AGO", yields=3),
-        *(() if is_of_one_sweep else (Column("SWEEP", least=24),)),
-        Column("OUTCOME"),
-        Column("REASON", yields=6),
-        Column("LATE", is_number=True, yields=5),
-        Column("TOOK", is_number=True, yields=4),
-        Column("ENQUEUED", is_number=True),
-        Column("DUPLICATES", is_number=True, yields=2),
-        Column("REFUSED", is_number=True, yields=8),
-        Column("TERM", is_number=True, yields=7),
-        Column("TICK", is_number=True, yields=9),
-        Column("NOTE", least=24),
-    )
-    rows: list[list[str | Cell]] = []
-    for tick in ticks:
-        ran = tick.started_at is not None
-        row: list[str | Cell] = [
-            utc_text(tick.planned_at),
-            relative_text(tick.planned_at, now=now),
-            *([] if is_of_one_sweep else [f"{tick.app}/{tick.sweep}"]),
-            Cell(tick.outcome, _OUTCOME_STYLES.get(tick.outcome, "")),
-            tick.reason,
-            span_text(tick.started_at - tick.planned_at) if tick.started_at else "",
-            span_text(tick.ended_at - tick.started_at) if tick.started_at and tick.ended_at else "",
-            str(tick.enqueued) if ran else "",
-            str(tick.skipped_duplicates) if ran else "",
-            str(tick.refused) if ran else "",
-            str(tick.term),
-            str(tick.id),
-            _tick_note(tick),
-        ]
-        rows.append(row)
-    write_table(columns, rows, nothing="no ticks")
-
-
 def _row(view: SweepsView, sweep: SweepView, code: SweepCode | None, *, is_of_one_app: bool) -> list[str | Cell]:
     last = view.last_run(sweep)
     ran = "never" if last is None else f"{last.outcome} {relative_text(last.started_at or last.planned_at, now=view.now)}"
@@ -166,7 +112,7 @@ def _row(view: SweepsView, sweep: SweepView, code: SweepCode | None, *, is_of_on
         sweep.schedule,
         _next_cell(view, sweep, code),
         utc_text(sweep.next_tick_at),
-        Cell(ran, _OUTCOME_STYLES.get(last.outcome, "") if last else "dim"),
+        Cell(ran, OUTCOME_STYLES.get(last.outcome, "") if last else "dim"),
         str(last.enqueued) if last else "",
         str(last.skipped_duplicates) if last else "",
         Cell(str(sweep.missed_ticks), "red" if sweep.missed_ticks else ""),
@@ -212,17 +158,6 @@ def _missed_text(sweep: SweepView, now: datetime) -> str:
     if sweep.last_missed_at is None:
         return "none in 24h"
     return f"{sweep.missed_ticks} in 24h, the last planned {both_texts(sweep.last_missed_at, now=now)}"
-
-
-def _tick_note(tick: TickView) -> str:
-    parts = [
-        (tick.cause or "").replace("_", " ") if tick.cause != tick.outcome else "",
-        f"stands for {tick.covers:,} ticks" if tick.covers > 1 else "",
-        f"made up by tick {tick.made_up_by}" if tick.made_up_by is not None else "",
-        "scan bound reached" if tick.scan_truncated else "",
-        tick.error or "",
-    ]
-    return "; ".join(part for part in parts if part)
 
 
 def _find(view: SweepsView, name: SweepName) -> SweepView:

@@ -118,7 +118,7 @@ def resume(*, name: str, by: str, note: str | None, is_json: bool) -> None:
 def run(*, name: str, is_waiting: bool, timeout: timedelta, by: str, note: str | None, is_json: bool) -> None:
     """Ask the leader to tick a sweep now, beside its planned ticks, even if it is paused."""
     from sweephand.cli.database import open_database
-    from sweephand.cli.sweep_tables import write_ticks
+    from sweephand.cli.tick_table import write_ticks
     from sweephand.cli.waiting import wait_for_tick
     from sweephand.postgres.sweep_actions import request_run
     from sweephand.postgres.sweep_views import find_sweep, read_now
@@ -178,7 +178,7 @@ def ticks(*, name: str | None, outcome: tuple[str, ...], since: timedelta | None
     The latest planned tick comes first. LATE is how long after its planned time a tick started.
     """
     from sweephand.cli.database import open_database
-    from sweephand.cli.sweep_tables import write_ticks
+    from sweephand.cli.tick_table import write_ticks
     from sweephand.model.ticks import TickOutcome
     from sweephand.postgres.operator_session import reading
     from sweephand.postgres.sweep_views import find_sweep, read_now
