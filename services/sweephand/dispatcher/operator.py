@@ -63,12 +63,13 @@ async def run_operator(
 ) -> None:
     """Run until SIGTERM or SIGINT, with `lead_with` beside kopf; it is stopped through its elector and waited for.
 
-    `make_elector` is called once, in the event loop. `lead_with` must end soon after `elector.stop()`; what it raises ends
-    the operator and is raised here. A process that has not ended `exit_seconds` after a signal is ended at once.
+    `identity` is this process's name for kopf, which tells nobody. `make_elector` is called once, in the event loop.
+    `lead_with` must end soon after `elector.stop()`; what it raises ends the operator and is raised here. A process that
+    has not ended `exit_seconds` after a signal is ended at once.
     """
     for name in _QUIET_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
-    operator = _Operator(access, namespace=namespace, elector=make_elector(), lead_with=lead_with)
+    operator = _Operator(access, namespace=namespace, identity=identity, elector=make_elector(), lead_with=lead_with)
     await operator.run(_settings(lease_name), exit_seconds=exit_seconds)
 
 
@@ -76,10 +77,17 @@ class _Operator:
     """One elector's contention, and beside it kopf, as often as it takes."""
 
     def __init__(
-        self, access: ApiAccess, *, namespace: str, elector: Elector, lead_with: Callable[[Elector], Awaitable[None]]
+        self,
+        access: ApiAccess,
+        *,
+        namespace: str,
+        identity: str,
+        elector: Elector,
+        lead_with: Callable[[Elector], Awaitable[None]],
     ) -> None:
         self._access = access
         self._namespace = namespace
+        self._identity = identity
         self._elector = elector
         self._lead_with = lead_with
         self._token = TokenFile(access.token_path) if access.token_path else None
@@ -119,6 +127,8 @@ class _Operator:
             standalone=True,
             namespaces=[self._namespace],
             stop_flag=self._is_stopping,
+            # Without one kopf asks for the user's name, which a container with a number for a user does not have.
+            identity=self._identity,  # type: ignore[arg-type]  # a NewType of str that kopf does not export
         )
         self._listen(exit_seconds)
         try:

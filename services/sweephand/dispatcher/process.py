@@ -24,6 +24,7 @@ from sweephand.telemetry import BacklogMetrics, DatabaseMetrics, DispatcherMetri
 from sweephand.web.database_watch import DatabaseWatch
 from sweephand.web.endpoints import serve_endpoints
 
+_LOOK_SECONDS = 0.5
 _LEASE_LABELS = {"app.kubernetes.io/name": "sweephand", "app.kubernetes.io/component": "dispatcher"}
 
 
@@ -100,7 +101,8 @@ class Dispatcher:
             await self._serve_in_cluster()
             return
         store = self._store()
-        elector = self.make_elector(store)
+        # No watch wakes a follower here, so it looks often: a released lease is taken over within half a second.
+        elector = self.make_elector(store, look_seconds=min(_LOOK_SECONDS, self._settings.retry_period_seconds))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, elector.stop)
@@ -158,8 +160,8 @@ class Dispatcher:
                 access,
                 namespace=namespace,
                 lease_name=lease_name,
-                # The watch wakes a follower; it looks by itself only in case the watch sleeps.
-                make_elector=lambda: self.make_elector(store, look_seconds=self._settings.renew_deadline_seconds),
+                identity=self.identity,
+                make_elector=lambda: self.make_elector(store),
                 lead_with=self.lead_with,
                 exit_seconds=self._settings.grace_seconds,
             )
