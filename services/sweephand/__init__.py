@@ -9,6 +9,7 @@ The map, from the outside in:
 - `dispatcher`: a tick's way: `lease.py` (who leads) → `loop.py` (when) → `model/ticks.py` (which) → `postgres/dispatch.py`.
 - `worker`: claims, attempts, finishes, on dramatiq's threads.
 - `web`: the API process, problem+json, health and metrics endpoints.
+- `testing`: jobs and sweeps inside of a test's transaction.
 - `cli`, `settings`, `telemetry`, `dev`, `demo`: commands, configuration, logs and metrics, local runs.
 """
 
