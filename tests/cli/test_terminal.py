@@ -86,7 +86,7 @@ def test_a_wide_terminal_shows_more_than_a_narrow_one(database_url: str) -> None
         _STYLE.sub("", _on_terminal(width, "jobs", "failed", database_url=database_url)[0]).split() for width in (80, 160)
     )
 
-    assert narrow == ["ID", "KIND", "STATE", "ATTEMPT", "WHEN", "LAST", "ERROR"]
+    assert narrow == ["ID", "KIND", "STATE", "WHEN", "LAST", "ERROR"]
     assert wide == ["ID", "KIND", "QUEUE", "STATE", "ATTEMPT", "WHEN", "ARGUMENTS", "LAST", "ERROR"]
 
 
