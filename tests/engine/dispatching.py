@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import LiteralString
 
 import psycopg
 
@@ -39,6 +40,11 @@ async def dispatching(database_url: str, app: App) -> AsyncIterator[Dispatcher]:
         dispatcher.close()
 
 
-def request_run(connection: psycopg.Connection) -> None:
+async def change(connection: psycopg.Connection, statement: LiteralString) -> None:
+    """Execute a statement in a thread: it may wait for a transaction that this very event loop carries out."""
+    await asyncio.to_thread(connection.execute, statement)
+
+
+async def request_run(connection: psycopg.Connection) -> None:
     """Ask for a run of every sweep now, as an operator does."""
-    connection.execute("UPDATE sweephand.sweep SET run_requested_at = clock_timestamp(), run_requested_by = 'test'")
+    await change(connection, "UPDATE sweephand.sweep SET run_requested_at = clock_timestamp(), run_requested_by = 'test'")

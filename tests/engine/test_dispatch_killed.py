@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.engine.apps import SCAN_LOCK, hourly
-from tests.engine.dispatching import dispatching, request_run
+from tests.engine.dispatching import change, dispatching, request_run
 from tests.engine.message_gate import Hold, MessageGate
 from tests.support.jobs import open_connection
 from tests.support.processes import Commands, RunningCommand
@@ -61,7 +61,7 @@ async def finish_with_another(database_url: str, connection: psycopg.Connection)
     async with dispatching(database_url, hourly()):
         await until_async(lambda: term_is(connection, 2), deadline_seconds=20, message="the second leads")
         await until_async(lambda: is_done(connection), deadline_seconds=20, message="the tick is done")
-        request_run(connection)
+        await request_run(connection)
         await until_async(lambda: has_manual_tick(connection), deadline_seconds=20, message="the second came around")
 
 
@@ -146,7 +146,7 @@ async def test_a_connection_that_is_cut_at_commit_is_made_up_for_by_the_same_lea
         gate.cut()
         hold.release()
         await until_async(lambda: is_done(connection), deadline_seconds=20, message="the tick is done")
-        request_run(connection)
+        await request_run(connection)
         await until_async(lambda: has_manual_tick(connection), deadline_seconds=20, message="it came around")
 
     check_that_ledger_and_jobs_agree(connection)
@@ -166,8 +166,8 @@ async def test_a_commit_that_fails_is_an_error_on_record_and_leaves_no_job(
         await until_async(lambda: is_done(connection), deadline_seconds=20, message="the tick is on record")
         failed = connection.execute("SELECT outcome, enqueued, error FROM sweephand.tick").fetchall()
         jobs = connection.execute("SELECT count(*) FROM sweephand.job").fetchone()
-        connection.execute("DROP FUNCTION refuse CASCADE")
-        request_run(connection)
+        await change(connection, "DROP FUNCTION refuse CASCADE")
+        await request_run(connection)
         await until_async(lambda: has_manual_tick(connection), deadline_seconds=20, message="the next tick")
 
     assert failed == [("error", 0, "not today")]

@@ -37,9 +37,9 @@ GROUP BY queue, state
 
 # The text form is cast because the column's type is only known to the server; a moment without a time zone is UTC.
 _AGE = """
-SELECT extract(epoch FROM now() - CASE WHEN pg_typeof(moment) = 'timestamp'::regtype
-    THEN moment::text::timestamp AT TIME ZONE 'UTC' ELSE moment::text::timestamptz END)::float8
-FROM ({oldest}) AS oldest WHERE pg_typeof(moment) IN ('timestamp'::regtype, 'timestamptz'::regtype)
+SELECT extract(epoch FROM now() - CASE WHEN pg_typeof(sweephand_moment) = 'timestamp'::regtype
+    THEN sweephand_moment::text::timestamp AT TIME ZONE 'UTC' ELSE sweephand_moment::text::timestamptz END)::float8
+FROM ({oldest}) AS oldest WHERE pg_typeof(sweephand_moment) IN ('timestamp'::regtype, 'timestamptz'::regtype)
 """
 
 _TABLES = """
@@ -147,7 +147,8 @@ async def _age_of_first(connection: psycopg.AsyncConnection, sweep: Sweep) -> fl
     order = sweep.first_order(select)
     if not isinstance(select, Select) or order is None:
         return None
-    oldest = literal_sql(sweep, select.with_only_columns(order.label("moment"), maintain_column_froms=True).limit(1))
+    # Added to the columns, not instead of them: the order may name one of them.
+    oldest = literal_sql(sweep, select.add_columns(order.label("sweephand_moment")).limit(1))
     row = await (await connection.execute(_AGE.replace("{oldest}", oldest), {})).fetchone()
     return None if row is None or row[0] is None else max(0.0, float(row[0]))
 
