@@ -162,3 +162,9 @@ def stuck() -> Select[tuple[int]]:
     """Find product 7."""
     rows = values(column("product_id", Integer), name="stuck").data([(7,)])
     return select(rows.c.product_id).order_by(rows.c.product_id)
+
+
+@app.job(unique=None, aliases=("tidy", "tidy_up"))
+def clear_shelf(shelf_id: int) -> None:
+    """Log which kind this was enqueued as."""
+    get_logger().info("cleared", stored_kind=current_job().kind, shelf_id=shelf_id)

@@ -1,14 +1,16 @@
 """Equal jobs stay duplicates for a while after one has completed, whichever way they come."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Barrier
 from typing import LiteralString
 
 import psycopg
 import pytest
 from sqlalchemy import Integer, Select, column, select, values
 
-from sweephand import App, AppError, EnqueueOutcome, enqueue, enqueue_many
+from sweephand import App, AppError, EnqueueOutcome, Job, enqueue, enqueue_many
 from sweephand.postgres.connect import connect_async
 from sweephand.postgres.retention import retention
 from tests.engine.ticking import leading
@@ -132,6 +134,23 @@ def test_an_unfinished_job_beside_one_that_cools_down_is_answered_once(conn: psy
     assert not outcomes[1].is_duplicate
 
 
+def test_of_many_that_enqueue_at_once_after_the_cool_down_one_gets_a_new_job(conn: psycopg.Connection, database_url: str) -> None:
+    by_enqueue(database_url)
+    finish_all(conn, "completed", minutes_ago=61)
+    start = Barrier(4)
+
+    def enqueue_with_the_others() -> int:
+        with open_connection(database_url) as own:
+            start.wait(10)
+            with own.transaction():
+                return count([enqueue(own, mend, product_id=7)])
+
+    with ThreadPoolExecutor(4) as pool:
+        new = sum(future.result(30) for future in [pool.submit(enqueue_with_the_others) for _ in range(4)])
+
+    assert new == 1
+
+
 def test_without_a_cool_down_a_completed_job_is_no_obstacle(conn: psycopg.Connection) -> None:
     with conn.transaction():
         enqueue(conn, mend_at_any_time, product_id=7)
@@ -154,7 +173,8 @@ async def test_retention_keeps_a_job_until_it_has_cooled_down(conn: psycopg.Conn
     assert deleted == [0, 1]
 
 
-def test_the_look_for_completed_jobs_goes_by_an_index(conn: psycopg.Connection) -> None:
+@pytest.mark.parametrize("job", [mend, mend_at_any_time], ids=["with a cool-down", "without"])
+def test_duplicates_are_looked_up_by_an_index(conn: psycopg.Connection, job: Job[...]) -> None:
     conn.execute(
         """
         INSERT INTO sweephand.job (kind, queue, state, args, max_attempts, timeout_seconds, finished_at, cool_down_seconds,
@@ -165,12 +185,12 @@ def test_the_look_for_completed_jobs_goes_by_an_index(conn: psycopg.Connection) 
     )
     conn.execute("VACUUM ANALYZE sweephand.job")
     with conn.transaction():
-        enqueue(conn, mend, product_id=7)
+        enqueue(conn, job, product_id=7)
     conn.execute("SELECT pg_stat_force_next_flush()")
     before = scans(conn)
     with conn.transaction():
-        enqueue(conn, mend, product_id=8)
-        enqueue_many(conn, mend, [{"product_id": product_id} for product_id in range(100)])
+        enqueue(conn, job, product_id=8)
+        enqueue_many(conn, job, [{"product_id": product_id} for product_id in range(100)])
     conn.execute("SELECT pg_stat_force_next_flush()")
 
     assert scans(conn) == before

@@ -1,5 +1,6 @@
 """Learn what became of jobs that completed themselves, before anything is written about their attempts."""
 
+import logging
 from collections.abc import Sequence
 
 import psycopg
@@ -40,7 +41,8 @@ def _settle_committed(attempt: Attempt) -> None:
     finished = attempt.finished
     if finished is None or finished.outcome is AttemptOutcome.COMPLETED:
         return
-    _log(attempt).error("raised_after_completion", error=finished.error)
+    has_failed = finished.outcome in {AttemptOutcome.RETRIED, AttemptOutcome.DISCARDED}
+    _log(attempt).log(logging.ERROR if has_failed else logging.INFO, "raised_after_completion", error=finished.error)
     attempt.finished = finished._replace(outcome=AttemptOutcome.COMPLETED)
     attempt.discard_reason = None
 
