@@ -167,6 +167,36 @@ class ElectionWorld:
         replica.process.is_dead = True
         self.database.disconnect(replica.process)
 
+    def cut(self, fault: Fault, *replicas: Replica) -> None:
+        """Let the requests of these replicas fail, or of all if none is named."""
+        for replica in replicas or self.alive:
+            replica.client.fault = fault
+            replica.suffered.add(fault)
+
+    def heal(self) -> None:
+        """Let all requests succeed; what is still under way is lost."""
+        for replica in self.alive:
+            replica.client.heal()
+
+    def lose_database(self, replica: Replica) -> None:
+        self.database.unreachable.add(replica.name)
+        replica.suffered.add("database")
+
+    def stall(self, replica: Replica) -> None:
+        """Let the work make no progress."""
+        replica.dispatcher.is_stalled = True
+        replica.suffered.add("stall")
+
+    def slow_down(self, replica: Replica, *, ending_seconds: float) -> None:
+        """Let the work take so long to end."""
+        replica.dispatcher.ending_seconds = ending_seconds
+        replica.suffered.add("slow end")
+
+    def freeze(self, replica: Replica) -> None:
+        """SIGSTOP."""
+        replica.process.is_frozen = True
+        replica.suffered.add("freeze")
+
     def thaw(self) -> None:
         """SIGCONT, to all."""
         for replica in self.alive:

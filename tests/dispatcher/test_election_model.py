@@ -70,15 +70,12 @@ class Election(RuleBasedStateMachine):
     @rule(index=which, fault=st.sampled_from(Fault), then=then)
     def requests_fail(self, index: int, fault: Fault, then: float) -> None:
         if replica := self.choose(index):
-            replica.client.fault = fault
-            replica.suffered.add(fault)
+            self.election.cut(fault, replica)
         self.pass_time(then)
 
     @rule(fault=st.sampled_from(Fault), then=then)
     def all_requests_fail(self, fault: Fault, then: float) -> None:
-        for replica in self.alive:
-            replica.client.fault = fault
-            replica.suffered.add(fault)
+        self.election.cut(fault)
         self.pass_time(then)
 
     @rule(index=which, then=then)
@@ -90,8 +87,7 @@ class Election(RuleBasedStateMachine):
     @rule(index=which, then=then)
     def process_freezes(self, index: int, then: float) -> None:
         if replica := self.choose(index):
-            replica.process.is_frozen = True
-            replica.suffered.add("freeze")
+            self.election.freeze(replica)
         self.pass_time(then)
 
     @rule(then=then)
@@ -126,8 +122,7 @@ class Election(RuleBasedStateMachine):
     @rule(index=which, then=then)
     def database_is_away(self, index: int, then: float) -> None:
         if replica := self.choose(index):
-            self.election.database.unreachable.add(replica.name)
-            replica.suffered.add("database")
+            self.election.lose_database(replica)
         self.pass_time(then)
 
     @rule(then=then)
@@ -138,15 +133,13 @@ class Election(RuleBasedStateMachine):
     @rule(index=which, then=then)
     def work_stalls(self, index: int, then: float) -> None:
         if replica := self.choose(index):
-            replica.dispatcher.is_stalled = True
-            replica.suffered.add("stall")
+            self.election.stall(replica)
         self.pass_time(then)
 
     @rule(index=which, seconds=st.sampled_from([0.5, 4.0, 100.0]), then=then)
     def work_ends_slowly(self, index: int, seconds: float, then: float) -> None:
         if replica := self.choose(index):
-            replica.dispatcher.ending_seconds = seconds
-            replica.suffered.add("slow end")
+            self.election.slow_down(replica, ending_seconds=seconds)
         self.pass_time(then)
 
     @precondition(lambda self: self.steady_leader() is not None)
@@ -156,9 +149,8 @@ class Election(RuleBasedStateMachine):
     )
     def api_is_away(self, fault: Fault, seconds: int) -> None:
         leader = self.steady_leader()
-        for replica in self.alive:
-            replica.client.heal()
-            replica.client.fault = fault
+        self.election.heal()
+        self.election.cut(fault)
         commits = len(self.election.database.commits)
 
         self.election.world.advance(seconds)
@@ -168,15 +160,14 @@ class Election(RuleBasedStateMachine):
         assert leader
         assert leader.elector.status.is_unconfirmed
         assert leader.observer.is_unconfirmed
-        for replica in self.alive:
-            replica.client.heal()
+        self.election.heal()
 
     @rule()
     def all_faults_end(self) -> None:
         self.election.database.unreachable.clear()
         self.election.thaw()
+        self.election.heal()
         for replica in self.alive:
-            replica.client.heal()
             replica.dispatcher.is_stalled = False
         self.election.world.advance(0.0)
         if all(self.is_leaving(replica) for replica in self.alive):

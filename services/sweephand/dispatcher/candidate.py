@@ -48,6 +48,7 @@ class Candidate:
         self._observer = observer
         self._log = structlog.get_logger("sweephand.dispatcher.elector").bind(identity=identity)
         self._confirmed_at: Moment | None = None
+        self._answering_since: Moment | None = None
         self._is_hurried = False
         self._timeout: asyncio.Timeout | None = None
         self._logged_error: str | None = None
@@ -84,7 +85,7 @@ class Candidate:
         """Take the lease if it is there to take, and return how, or None: this candidate follows."""
         with self._noting():
             standing = await self._look()
-            if standing in (Standing.HELD, Standing.DELETED):
+            if standing in (Standing.HELD, Standing.DELETED) or (standing is Standing.EXPIRED and self._is_leader_given_time()):
                 self._answered()
             elif not self._is_hurried:
                 await self._hold(standing)
@@ -127,6 +128,12 @@ class Candidate:
                     self._log.info("lease_released")
                     return
 
+    def _is_leader_given_time(self) -> bool:
+        """Whether the store answers again only since a moment: an unconfirmed leader may be about to renew."""
+        now = self._clock.moment()
+        since = self._answering_since or now
+        return since.elapsed(until=now) < self.timings.request_seconds + self.timings.retry_period_seconds / 2
+
     async def _look(self) -> Standing:
         try:
             stored = await self._request(self._store.get())
@@ -134,6 +141,8 @@ class Candidate:
             self.view.miss(at=self._clock.moment())
         else:
             self.view.observe(stored, at=self._clock.moment())
+        if self._answering_since is None:
+            self._answering_since = self._clock.moment()
         return self.view.standing(self._clock.moment())
 
     async def _hold(self, standing: Standing) -> None:
@@ -177,7 +186,9 @@ class Candidate:
         self.last_error = error
         if isinstance(error, LeaseConflictError | LeaseMissingError):
             self._log.debug("lease_race_lost", error=str(error))
-        elif str(error) != self._logged_error:
+            return
+        self._answering_since = None
+        if str(error) != self._logged_error:
             # Once per streak: it is tried again every few seconds.
             self._logged_error = str(error)
             if isinstance(error, LeaseForbiddenError):

@@ -21,7 +21,8 @@ record that changed since the last look starts a new lease on the local clock; s
 it takes one over. It waits the duration that is *in the record*, the other's, not its own. It writes with the version that
 it read; a conflict means that the race is lost. A record in its own name, which it does not remember, is a write that timed
 out and landed all the same: it renews it. Where there never was a record, it makes one. One that was deleted may still have a
-confirmed leader, who makes it anew at once; everybody else waits a lease from the moment when they miss it.
+confirmed leader, who makes it anew at once; everybody else waits a lease from the moment when they miss it. After a time in
+which nobody answered, an expired lease is left a moment longer: its leader, unconfirmed but at work, is about to renew it.
 
 **Confirmed leader.** It renews every retry period, with the cached object (its uid too, so that a deleted Lease is a conflict
 rather than made anew), each request within half the deadline or what is left of it. After a conflict it reads: its own name is
