@@ -8,7 +8,7 @@ from threading import Condition
 
 from sweephand.worker.attempts import Attempt
 
-CLAIM_BATCH = 200
+CLAIM_BATCH = 500
 _LOOK_AHEAD_SECONDS = 0.1
 _WINDOW_SECONDS = 0.05
 
