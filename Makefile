@@ -33,7 +33,7 @@ lint: .venv/made ## Check style, types and which part may import which
 	@.venv/bin/lint-imports --no-logo
 
 chart: .venv/made build/kubernetes-schemas/made ## Check chart, manifests, rules and dashboards (needs helm and others on PATH)
-	@CHART_TESTS=required $(PY) -m pytest --numprocesses=$(JOBS) tests/chart $(ARGS)
+	@CHART_TESTS=required tools/with_chart_programs $(PY) -m pytest --numprocesses=$(JOBS) tests/chart $(ARGS)
 
 venv: .venv/made ## Make or refresh .venv, the virtual environment that all else uses
 
