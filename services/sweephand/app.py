@@ -213,10 +213,10 @@ class App:
         return register
 
     def _check_job(self, owner: str, names: tuple[str, ...], *, queue: str, max_attempts: int, timeout: timedelta) -> None:
-        for name in names:
+        for position, name in enumerate(names):
             if not _NAME.fullmatch(name):
                 raise AppError(f"{owner}: the kind {name!r} is not like publish_product; give one with kind='…'")
-            if self.job_for(name) is not None:
+            if self.job_for(name) is not None or name in names[:position]:
                 raise AppError(f"{owner}: the kind {name} is taken in app {self.name}; kinds and aliases are unique")
         if not _QUEUE.fullmatch(queue):
             raise AppError(f"{owner}: queue={queue!r}; a queue is lower-case letters, digits, _ . and -, at most 40")

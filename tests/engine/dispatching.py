@@ -14,7 +14,7 @@ from sweephand.settings import Settings
 
 
 @asynccontextmanager
-async def dispatching(database_url: str, app: App) -> AsyncIterator[Dispatcher]:
+async def dispatching(database_url: str, app: App, *, poll_interval_seconds: float = 0.05) -> AsyncIterator[Dispatcher]:
     """Run the application's dispatcher for the block; it leads at once and always."""
     settings = Settings.model_validate(
         {
@@ -22,7 +22,7 @@ async def dispatching(database_url: str, app: App) -> AsyncIterator[Dispatcher]:
             "elector": "always",
             "metrics_port": 0,
             "api_host": "127.0.0.1",
-            "poll_interval_seconds": 0.05,
+            "poll_interval_seconds": poll_interval_seconds,
             "retry_period_seconds": 0.2,
             "identity": "in-process",
             "prepared_statements": False,

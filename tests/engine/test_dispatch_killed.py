@@ -1,5 +1,6 @@
 """Invariant 2: wherever a dispatcher is killed or cut off, the ledger and the jobs agree, and the tick is done once."""
 
+import asyncio
 from collections.abc import Iterator
 
 import psycopg
@@ -7,7 +8,7 @@ import pytest
 
 from tests.engine.apps import SCAN_LOCK, hourly
 from tests.engine.dispatching import change, dispatching, request_run
-from tests.engine.message_gate import Hold, MessageGate
+from tests.engine.message_gate import MessageGate
 from tests.support.jobs import open_connection
 from tests.support.processes import Commands, RunningCommand
 from tests.support.waiting import until, until_async
@@ -142,7 +143,7 @@ async def test_a_connection_that_is_cut_at_commit_is_made_up_for_by_the_same_lea
     hold = gate.hold(COMMIT, application=TICKS, is_answer=is_answer)
 
     async with dispatching(gate.url, hourly()):
-        await until_async(lambda: is_reached(hold), deadline_seconds=20, message="COMMIT has come")
+        await asyncio.to_thread(hold.wait)
         gate.cut()
         hold.release()
         await until_async(lambda: is_done(connection), deadline_seconds=20, message="the tick is done")
@@ -174,10 +175,6 @@ async def test_a_commit_that_fails_is_an_error_on_record_and_leaves_no_job(
     assert jobs == (0,)
     check_that_ledger_and_jobs_agree(connection)
     assert ticks(connection) == [("error", 0, 0), ("ok", 3, 0)]
-
-
-async def is_reached(hold: Hold) -> bool:
-    return hold.reached.is_set()
 
 
 async def is_done(connection: psycopg.Connection) -> bool:
