@@ -27,12 +27,16 @@ def conn(database_url: str) -> Iterator[psycopg.Connection]:
 def start_worker(commands: Commands) -> StartWorker:
     def start(**settings: object) -> RunningCommand:
         chosen = {"worker_threads": 4, "heartbeat_seconds": 0.3, "rescue_after_seconds": 2, "poll_interval_seconds": 0.5}
-        env = {f"SWEEPHAND_{name.upper()}": str(value) for name, value in (chosen | settings).items()}
+        env = {_variable(name): str(value) for name, value in (chosen | settings).items()}
         worker = commands.start("worker", app="tests.worker.apps:app", env=env)
         worker.wait_for_log("worker_started")
         return worker
 
     return start
+
+
+def _variable(name: str) -> str:
+    return "DATABASE_URL" if name == "database_url" else f"SWEEPHAND_{name.upper()}"
 
 
 @pytest.fixture
