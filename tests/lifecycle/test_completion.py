@@ -85,6 +85,22 @@ async def test_the_writes_of_a_rescued_job_go_back_with_its_completion(conn: psy
     assert conn.execute("SELECT * FROM effect").fetchall() == []
 
 
+async def test_under_repeatable_read_a_job_that_was_taken_away_meanwhile_cannot_complete_itself(
+    conn: psycopg.Connection, database_url: str
+) -> None:
+    job_id = insert_job(conn)
+    job = hold_job(conn)
+
+    with psycopg.connect(database_url) as own:
+        own.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        own.execute("SELECT count(*) FROM sweephand.job")
+        await rescue_all(conn, database_url)
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            job.complete(own)
+
+    assert stored_job(conn, job_id).state == "retryable"
+
+
 async def test_the_rescue_does_not_wait_for_a_job_that_is_completing_itself(conn: psycopg.Connection, database_url: str) -> None:
     job_id = insert_job(conn)
     job = hold_job(conn)
