@@ -67,7 +67,8 @@ WITH held AS (
     SELECT * FROM unnest(%s::bigint[], %s::integer[], %s::uuid[]) AS held (id, attempt, claim_token)
 ), given_back AS (
     UPDATE sweephand.job {_GIVE_BACK} FROM held
-    WHERE job.id = ANY (ARRAY (SELECT id FROM held)) AND job.id = held.id AND job.attempt = held.attempt AND job.claim_token = held.claim_token
+    WHERE job.id = ANY (ARRAY (SELECT id FROM held))
+        AND job.id = held.id AND job.attempt = held.attempt AND job.claim_token = held.claim_token
     RETURNING job.queue
 )
 {_NOTIFY}
