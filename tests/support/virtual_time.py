@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
 
+_MOST_BUSY_TURNS = 5000
+
 
 class _NothingHappens(selectors.BaseSelector):
     """A selector without I/O: instead of waiting it stops the loop, and remembers until when it would have waited."""
@@ -24,6 +26,7 @@ class _NothingHappens(selectors.BaseSelector):
         self._stop = stop
         self._keys: dict[int, selectors.SelectorKey] = {}
         self.wait_seconds: float | None = None
+        self._busy_turns = 0
 
     def register(self, fileobj: "FileDescriptorLike", events: int, data: object = None) -> selectors.SelectorKey:
         descriptor = fileobj if isinstance(fileobj, int) else fileobj.fileno()
@@ -37,7 +40,10 @@ class _NothingHappens(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout > 0:
             self.wait_seconds = timeout
+            self._busy_turns = 0
             self._stop()
+        self._busy_turns += 1
+        assert self._busy_turns < _MOST_BUSY_TURNS, "a busy loop: it never waits"
         return []
 
     def get_map(self) -> Mapping[int, selectors.SelectorKey]:  # type: ignore[override]  # a loop asks for numbers only
@@ -120,7 +126,10 @@ class VirtualWorld:
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         until = self.now + seconds
+        steps = 0
         while True:
+            steps += 1
+            assert steps < 1000 * (seconds + 1), f"a busy loop: {steps} steps in {seconds:g} s"
             running = [process for process in self.processes if not process.is_frozen and not process.is_dead]
             due = min((process.due for process in running), default=math.inf)
             if self._events:

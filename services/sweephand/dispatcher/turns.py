@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 from sweephand.dispatcher.lease import Clock
 
+_LEAST_SECONDS = 0.001
+
 
 class Turns:
     """The signal of one elector's loop, and what was asked of it since the last turn."""
@@ -60,7 +62,8 @@ class Turns:
         """Wait for the signal, at most so long."""
         self._alive_at = self._clock.moment()
         try:
-            async with asyncio.timeout(max(seconds, 0.0)):
+            # A wait that is shorter than a clock can tell would be followed by itself.
+            async with asyncio.timeout(max(seconds, _LEAST_SECONDS)):
                 await self._signal.wait()
         except TimeoutError:
             pass
