@@ -1,7 +1,7 @@
 """Hold a caller's connection in every driver that enqueue takes, all used alike, so that one test can run with each."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
 from types import MappingProxyType
 from typing import LiteralString, Protocol, TypeAlias
@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import (
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from sweephand import App, EnqueueOutcome, Job, enqueue
+from sweephand import App, EnqueueOutcome, Job, enqueue, enqueue_many
 from sweephand.postgres.connect import conninfo
 
 app = App("callers")
@@ -41,6 +41,8 @@ class Caller(Protocol):
 
     def enqueue(self, job: Job[[int]], product_id: int) -> EnqueueOutcome: ...
 
+    def enqueue_many(self, job: Job[[int]], product_ids: Iterable[int]) -> list[EnqueueOutcome]: ...
+
 
 class PsycopgCaller:
     def __init__(self, connection: psycopg.Connection) -> None:
@@ -58,6 +60,9 @@ class PsycopgCaller:
 
     def enqueue(self, job: Job[[int]], product_id: int) -> EnqueueOutcome:
         return enqueue(self._connection, job, product_id)
+
+    def enqueue_many(self, job: Job[[int]], product_ids: Iterable[int]) -> list[EnqueueOutcome]:
+        return enqueue_many(self._connection, job, _named(product_ids))
 
 
 class AsyncPsycopgCaller:
@@ -79,6 +84,12 @@ class AsyncPsycopgCaller:
     def enqueue(self, job: Job[[int]], product_id: int) -> EnqueueOutcome:
         async def run() -> EnqueueOutcome:
             return await enqueue(self._connection, job, product_id)
+
+        return self._runner.run(run())
+
+    def enqueue_many(self, job: Job[[int]], product_ids: Iterable[int]) -> list[EnqueueOutcome]:
+        async def run() -> list[EnqueueOutcome]:
+            return await enqueue_many(self._connection, job, _named(product_ids))
 
         return self._runner.run(run())
 
@@ -107,6 +118,9 @@ class SqlalchemyCaller:
     def enqueue(self, job: Job[[int]], product_id: int) -> EnqueueOutcome:
         return enqueue(self._connection, job, product_id)
 
+    def enqueue_many(self, job: Job[[int]], product_ids: Iterable[int]) -> list[EnqueueOutcome]:
+        return enqueue_many(self._connection, job, _named(product_ids))
+
 
 class AsyncSqlalchemyCaller:
     def __init__(self, runner: asyncio.Runner, connection: Async) -> None:
@@ -130,6 +144,16 @@ class AsyncSqlalchemyCaller:
             return await enqueue(self._connection, job, product_id)
 
         return self._runner.run(run())
+
+    def enqueue_many(self, job: Job[[int]], product_ids: Iterable[int]) -> list[EnqueueOutcome]:
+        async def run() -> list[EnqueueOutcome]:
+            return await enqueue_many(self._connection, job, _named(product_ids))
+
+        return self._runner.run(run())
+
+
+def _named(product_ids: Iterable[int]) -> list[dict[str, object]]:
+    return [{"product_id": product_id} for product_id in product_ids]
 
 
 @contextmanager

@@ -1,0 +1,73 @@
+"""Many jobs in one statement: each item has its answer, in order, and the rules of one hold for all."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import psycopg
+import pytest
+
+from sweephand import ArgumentsError, EnqueueOutcome, NoTransactionError, enqueue, enqueue_many
+from tests.engine.callers import DRIVERS, mend
+from tests.support.jobs import open_connection
+
+
+def product_ids(connection: psycopg.Connection) -> list[int]:
+    rows = connection.execute("SELECT (args ->> 'product_id')::int FROM sweephand.job ORDER BY id").fetchall()
+    return [int(product_id) for (product_id,) in rows]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_each_item_is_answered_in_the_callers_order(
+    driver: str, connection: psycopg.Connection, module_database_url: str
+) -> None:
+    with connection.transaction():
+        earlier = enqueue(connection, mend, product_id=2)
+
+    with DRIVERS[driver](module_database_url, None) as caller, caller.transaction():
+        outcomes = caller.enqueue_many(mend, [9, 2, 1, 9])
+
+    nine, two, one, nine_again = outcomes
+    assert [outcome.is_duplicate for outcome in outcomes] == [False, True, False, True]
+    assert two.job_id == earlier.job_id
+    assert nine_again == EnqueueOutcome(nine.job_id, is_duplicate=True)
+    assert one.job_id > nine.job_id
+    assert product_ids(connection) == [2, 9, 1]
+
+
+def test_a_rollback_takes_all_of_it_back(connection: psycopg.Connection) -> None:
+    with connection.transaction(force_rollback=True):
+        enqueue_many(connection, mend, [{"product_id": number} for number in range(1_000)])
+
+    assert product_ids(connection) == []
+
+
+def test_without_a_transaction_or_with_a_bad_item_nothing_is_added(connection: psycopg.Connection) -> None:
+    with pytest.raises(NoTransactionError):
+        enqueue_many(connection, mend, [{"product_id": 7}])
+    with connection.transaction(), pytest.raises(ArgumentsError, match="item 1: product_id: Input should be a valid integer"):
+        enqueue_many(connection, mend, [{"product_id": 7}, {"product_id": "8"}])
+    with connection.transaction(), pytest.raises(ArgumentsError, match="10001 items at once; 10000 is the most"):
+        enqueue_many(connection, mend, ({"product_id": number} for number in range(10_001)))
+
+    assert product_ids(connection) == []
+
+
+def test_nothing_is_asked_for_nothing(connection: psycopg.Connection) -> None:
+    with connection.transaction():
+        assert enqueue_many(connection, mend, []) == []
+
+
+def test_two_callers_in_opposite_order_do_not_deadlock(connection: psycopg.Connection, module_database_url: str) -> None:
+    barrier = Barrier(2)
+
+    def run(numbers: range) -> list[EnqueueOutcome]:
+        with open_connection(module_database_url) as caller:
+            barrier.wait(10)
+            with caller.transaction():
+                return enqueue_many(caller, mend, [{"product_id": number} for number in numbers])
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        up, down = pool.submit(run, range(500)), pool.submit(run, range(499, -1, -1))
+
+    assert [outcome.job_id for outcome in up.result()] == [outcome.job_id for outcome in reversed(down.result())]
+    assert sorted(product_ids(connection)) == list(range(500))
