@@ -10,7 +10,7 @@ from psycopg_pool import AsyncConnectionPool
 from sweephand.app import App
 from sweephand.dispatcher.lanes import Lane, run_lane
 from sweephand.dispatcher.leadership import Leadership
-from sweephand.dispatcher.loop import TickLoop
+from sweephand.dispatcher.loop import RECONNECT_SECONDS, TickLoop
 from sweephand.dispatcher.report import TickReporter
 from sweephand.model.errors import DatabaseError
 from sweephand.postgres import leader, sweeps
@@ -169,6 +169,8 @@ class Leading:
             min_size=1,
             max_size=1 + min(_MAX_DISPATCHES, max(1, len(self._app.sweeps))),
             timeout=_POOL_SECONDS,
+            # The pool's own retries would wait twice as long each time, and after an outage of minutes for minutes more.
+            reconnect_timeout=RECONNECT_SECONDS,
             open=False,
         )
 

@@ -25,6 +25,8 @@ from sweephand.sweep import Sweep
 # What the client waits beyond the server's own statement timeout, so that a black hole cannot hold a sweep for ever.
 _ANSWER_SECONDS = 10.0
 _READ_SECONDS = 10.0
+RECONNECT_SECONDS = 3.0
+"""How long the pool tries to connect, and the loop waits for it, before the loop asks anew."""
 _LEDGER_TIMEOUT = timedelta(seconds=10)
 
 
@@ -53,6 +55,8 @@ class TickLoop:
         self._failing: set[str] = set()
         self._previous: dict[str, Period] = {}
         self._outage = _Outage(reporter, since=term.since)
+        # One connection is left for reading, so that slow scans never keep the other sweeps from being planned.
+        self._room = asyncio.Semaphore(max(1, pool.max_size - 1))
 
     async def run(self) -> None:
         """Tick until cancelled.
@@ -65,7 +69,7 @@ class TickLoop:
                 self._wake.clear()
                 seconds = self._poll_seconds
                 try:
-                    async with asyncio.timeout(_READ_SECONDS), self._pool.connection() as connection:
+                    async with asyncio.timeout(_READ_SECONDS), self._pool.connection(RECONNECT_SECONDS) as connection:
                         snapshot = await sweeps.read_states(connection, app=self._term.name)
                 except (psycopg.Error, PoolTimeout, TimeoutError) as error:
                     self._outage.begin(error)
@@ -102,6 +106,14 @@ class TickLoop:
     async def _carry_out(self, sweep: Sweep, state: TickState, step: Step, now: datetime) -> None:
         """Run one step in its transaction. What goes wrong with it is the ledger's; the loop plans again after it."""
         try:
+            async with self._room:
+                await self._carry_out_in_time(sweep, state, step, now)
+        finally:
+            self._busy.discard(sweep.name)
+            self._wake.set()
+
+    async def _carry_out_in_time(self, sweep: Sweep, state: TickState, step: Step, now: datetime) -> None:
+        try:
             async with asyncio.timeout(sweep.statement_timeout.total_seconds() + _ANSWER_SECONDS):
                 await self._step(sweep, state, step)
             self._started.add(sweep.name)
@@ -118,9 +130,6 @@ class TickLoop:
                 self._failing.add(sweep.name)
                 self._outage.begin(error)
                 await asyncio.sleep(self._poll_seconds)
-        finally:
-            self._busy.discard(sweep.name)
-            self._wake.set()
 
     async def _step(self, sweep: Sweep, state: TickState, step: Step) -> None:
         async with self._pool.connection() as connection:
