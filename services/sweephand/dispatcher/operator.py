@@ -5,10 +5,11 @@ Lease. The election itself uses neither kopf's peering, which is none, nor its A
 `kubernetes.py` has a deadline for each request. Liveness is asked of the process's own /livez, which answers from a thread, so
 that it still does when the event loop hangs; kopf's probe would hang with it.
 
-On SIGTERM kopf is stopped by its flag and calls `on.cleanup`, which ends the work and releases the Lease. If kopf itself fails
-(an error in a watch's stream is fatal to it), it is started anew beside the elector, which goes on meanwhile and only learns of
-changes a little later. That is why `kopf.operator` is not used: at its end it cancels every task of the event loop, whoever
-made it; and why the signals are ours: one that comes between two lives of kopf must not be lost.
+On SIGTERM the elector ends the work and releases the Lease at once, while kopf is stopped by its flag; kopf's `on.cleanup` waits
+for the elector. If kopf itself fails (an error in a watch's stream is fatal to it), it is started anew beside the elector,
+which goes on meanwhile and only learns of changes a little later. That is why `kopf.operator` is not used: at its end it cancels
+every task of the event loop, whoever made it; and why the signals are ours: one that comes between two lives of kopf must
+not be lost.
 """
 
 import asyncio
@@ -196,6 +197,7 @@ class _Operator:
         def end() -> None:
             if not self._is_stopping.is_set():
                 self._is_stopping.set()
+                self._elector.stop()  # kopf takes its time before it comes to its cleanup
                 self._exit_timer = loop.call_later(exit_seconds, exit_at_once)
 
         for number in _STOP_SIGNALS:
