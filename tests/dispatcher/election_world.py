@@ -267,10 +267,10 @@ class ElectionWorld:
 
     def _is_excused(self, replica: Replica) -> bool:
         """A process that never saw the lease cannot know that the one that was deleted still had a leader."""
-        made_at, deleted_at = replica.client.made_blindly_at, self.server.deleted_at
-        if made_at is None or deleted_at is None:
-            return False
-        return deleted_at <= made_at and self.world.now < deleted_at + self.timings.renew_deadline_seconds
+        made_at, trust = replica.client.made_blindly_at, self.timings.renew_deadline_seconds
+        return made_at is not None and any(
+            deleted_at <= made_at and self.world.now < deleted_at + trust for deleted_at in self.server.deletions
+        )
 
 
 def _abort() -> NoReturn:

@@ -43,7 +43,7 @@ class LeaseServer:
         self._stored: StoredLease | None = None
         self._version = 100
         self.listeners: list[Callable[[str | None], None]] = []
-        self.deleted_at: float | None = None
+        self.deletions: list[float] = []
         self.holders: list[tuple[float, str | None]] = []
 
     def get(self) -> StoredLease:
@@ -64,7 +64,7 @@ class LeaseServer:
     def delete(self) -> None:
         if self._stored is not None:
             self._stored = None
-            self.deleted_at = self._world.now
+            self.deletions.append(self._world.now)
             self.holders.append((self._world.now, None))
             self._tell(None)
 

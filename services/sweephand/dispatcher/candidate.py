@@ -88,7 +88,11 @@ class Candidate:
             if standing in (Standing.HELD, Standing.DELETED) or (standing is Standing.EXPIRED and self._is_leader_given_time()):
                 self._answered()
             elif not self._is_hurried:
-                await self._hold(standing)
+                try:
+                    await self._hold(standing)
+                except LeaseConflictError:
+                    await self._look()  # whoever was quicker is known from now on, should the lease be deleted next
+                    raise
                 return _GAINED_HOW[standing]
         return None
 

@@ -216,6 +216,7 @@ def _settings(lease_name: str) -> kopf.OperatorSettings:
     settings.networking.request_timeout = _REQUEST_SECONDS
     settings.networking.connect_timeout = _REQUEST_SECONDS / 2
     settings.networking.error_backoffs = EndlessBackoffs()
+    settings.queueing.exit_timeout = 0.1  # nothing waits in its queues that would matter
     # It would kill the process after every end of kopf; ours counts from the signal.
     settings.process.ultimate_exiting_timeout = None
     # With this selector RBAC can name the one Lease (resourceNames) for list and watch.
