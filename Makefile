@@ -9,7 +9,7 @@ COUNT ?= 5
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo stuck dev test lint chart venv broken-venv
+.PHONY: bench help demo stuck dev test lint chart venv broken-venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ lint: .venv/made ## Check style, types and which part may import which
 
 chart: .venv/made build/kubernetes-schemas/made ## Check chart, manifests, rules and dashboards (needs helm and others on PATH)
 	@CHART_TESTS=required tools/with_chart_programs $(PY) -m pytest --numprocesses=$(JOBS) tests/chart $(ARGS)
+
+bench: .venv/made ## Measure what was promised, as ratios in one run (ARGS="peers" compares with other job systems)
+	@$(PY) -m tests.bench $(ARGS)
 
 venv: .venv/made ## Make or refresh .venv, the virtual environment that all else uses
 

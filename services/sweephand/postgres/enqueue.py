@@ -57,52 +57,61 @@ WHERE NOT EXISTS (SELECT FROM inserted)
 LIMIT 1
 """
 
+# Windows and a hashed IN instead of joins: nothing is known of how long an array is, and a nested loop over 10,000 items
+# would take seconds.
 _MANY_TEXT = """
-WITH given AS MATERIALIZED (
+WITH keyed AS (
     SELECT position, args, CASE WHEN CAST(:is_unique AS boolean) THEN
                sweephand.unique_key(CAST(:kind AS text), args, CAST(:counted AS text[])) END AS unique_key
     FROM (SELECT position, CAST(item AS jsonb) AS args
           FROM unnest(CAST(:args AS text[])) WITH ORDINALITY AS listed (item, position)) AS parsed
+), given AS (         -- of equal items in the batch only the first can become a job
+    SELECT keyed.*, CASE WHEN unique_key IS NULL THEN position ELSE min(position) OVER (PARTITION BY unique_key) END
+               AS first_position
+    FROM keyed
+), numbered AS (      -- ids in the caller's order, so that workers take the jobs in it
+    SELECT given.*, CASE WHEN position = first_position
+               THEN nextval(pg_get_serial_sequence('sweephand.job', 'id')) END AS new_id
+    FROM (SELECT * FROM given ORDER BY position) AS given
 ), moment AS (
     SELECT coalesce(CAST(:scheduled_at AS timestamptz), now() + make_interval(secs => CAST(:delay AS float8)))
         AS scheduled_at
-), first AS (         -- of equal items in the batch only the first can become a job
-    SELECT DISTINCT ON (unique_key, CASE WHEN unique_key IS NULL THEN position END) position, args, unique_key
-    FROM given {unless_cooling} ORDER BY unique_key, CASE WHEN unique_key IS NULL THEN position END, position
-), numbered AS (      -- ids in the caller's order, so that workers take the jobs in it
-    SELECT position, args, unique_key, nextval(pg_get_serial_sequence('sweephand.job', 'id')) AS id
-    FROM (SELECT * FROM first ORDER BY position) AS ordered
 ), inserted AS (      -- written in the order of the keys, so that two writers cannot deadlock
     INSERT INTO sweephand.job (id, kind, queue, args, state, max_attempts, timeout_seconds, retain_seconds,
                                unique_key, unique_until_start, cool_down_seconds, scheduled_at, trace_context)
-    SELECT id, CAST(:kind AS text), CAST(:queue AS text), args,
+    SELECT new_id, CAST(:kind AS text), CAST(:queue AS text), args,
            CASE WHEN scheduled_at > now() THEN 'scheduled' ELSE 'available' END,
            CAST(:max_attempts AS integer), CAST(:timeout AS float8), CAST(:retain AS float8),
            unique_key, CAST(:until_start AS boolean), CAST(:cool_down AS float8), coalesce(scheduled_at, now()),
            CAST(:trace_context AS jsonb)
-    FROM numbered CROSS JOIN moment ORDER BY unique_key, id
+    FROM (SELECT * FROM numbered WHERE new_id IS NOT NULL) AS firsts CROSS JOIN moment {unless_cooling}
+    ORDER BY unique_key, new_id
     ON CONFLICT (unique_key)
         WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'available', 'running', 'retryable')
         DO NOTHING
-    RETURNING id, unique_key, state
+    RETURNING id, state
 ), notified AS (
     SELECT pg_notify('sweephand.' || CAST(:queue AS text), '')
     WHERE EXISTS (SELECT FROM inserted WHERE state = 'available')
         AND current_setting('sweephand.notify', true) IS DISTINCT FROM 'off'
+), answered AS (
+    SELECT position, unique_key, batch_id, batch_id IN (SELECT id FROM inserted) AS is_inserted,
+           position <> first_position AS is_repeated
+    FROM (SELECT numbered.*, max(new_id) OVER (PARTITION BY first_position) AS batch_id FROM numbered) AS batched
 )
-SELECT given.position, coalesce(mine.id, equal.id, held.job_id) AS id, mine.id IS NULL AS is_duplicate
-FROM given
-LEFT JOIN (SELECT numbered.position, id FROM numbered JOIN inserted USING (id)) AS mine ON mine.position = given.position
-LEFT JOIN inserted AS equal ON equal.unique_key = given.unique_key
-LEFT JOIN {held_keys} AS held ON held.unique_key = given.unique_key
+SELECT position, CASE WHEN is_inserted THEN batch_id ELSE held.job_id END AS id, is_repeated OR NOT is_inserted AS is_duplicate
+FROM answered
+LEFT JOIN LATERAL (   -- with LIMIT, for an index look-up each: a join was planned as a scan of all unfinished jobs
+    SELECT job_id FROM {held_keys} AS holding
+    WHERE NOT is_inserted AND holding.unique_key = answered.unique_key LIMIT 1) AS held ON true
 LEFT JOIN notified ON true
-ORDER BY given.position
+ORDER BY position
 """
 
 
 def _statement(text: str, *, has_cool_down: bool) -> Statement:
     text = text.replace("{held_keys}", held_keys(has_cool_down=has_cool_down))
-    return Statement(text.replace("{unless_cooling}", unless_cooling("given", has_cool_down=has_cool_down)))
+    return Statement(text.replace("{unless_cooling}", unless_cooling("firsts", has_cool_down=has_cool_down)))
 
 
 _ONE, _ONE_COOLING = (_statement(_ONE_TEXT, has_cool_down=has_cool_down) for has_cool_down in (False, True))
