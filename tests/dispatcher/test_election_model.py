@@ -222,7 +222,7 @@ class ThreeWithoutWatch(Election):
 for machine in (Election, TwoWithWatch, TwoWithoutWatch, ThreeWithoutWatch):
     machine.TestCase.settings = SETTINGS
 
-TestThreeWithWatch = pytest.mark.timeout(300)(Election.TestCase)
-TestTwoWithWatch = pytest.mark.timeout(300)(TwoWithWatch.TestCase)
-TestTwoWithoutWatch = pytest.mark.timeout(300)(TwoWithoutWatch.TestCase)
-TestThreeWithoutWatch = pytest.mark.timeout(300)(ThreeWithoutWatch.TestCase)
+TestThreeWithWatch = pytest.mark.timeout(600)(Election.TestCase)
+TestTwoWithWatch = pytest.mark.timeout(600)(TwoWithWatch.TestCase)
+TestTwoWithoutWatch = pytest.mark.timeout(600)(TwoWithoutWatch.TestCase)
+TestThreeWithoutWatch = pytest.mark.timeout(600)(ThreeWithoutWatch.TestCase)

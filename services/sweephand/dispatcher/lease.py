@@ -14,7 +14,8 @@ compare-and-set: a Kubernetes Lease, a row in PostgreSQL, or the process's own m
 others count from the moment when they *saw* that write, which is later, and wait the record's whole lease, which is longer.
 So two leaders are never confirmed at once, as long as the clocks of two machines run at about the same speed: what they show
 does not matter, since nobody compares another's moment with a clock. Trust ends by itself, also in a process whose event
-loop stands still, and counts the time in which the machine slept.
+loop stands still, and counts the time in which the machine slept. One exception is left to the fence: a process that starts
+just after the lease was deleted cannot know that it had a leader, whose trust may last for what is left of its deadline.
 
 **Follower.** Every retry period (× 1 to 1.2), when the watch wakes it, and at the very moment of expiry it reads the record. A
 record that changed since the last look starts a new lease on the local clock; so a fresh process waits a whole lease before
