@@ -10,6 +10,7 @@ import pytest
 from sweephand.postgres.embedded import EmbeddedPostgres
 from sweephand.postgres.migrate import migrate
 from tests.support.jobs import open_connection
+from tests.support.network import DatabaseGate
 from tests.support.processes import Commands, RunningCommand
 from tests.support.waiting import until
 
@@ -97,6 +98,23 @@ def test_sigkill_is_taken_over_when_the_lease_ends(commands: Commands, connectio
     check_that_each_product_has_one_job(connection)
     causes = connection.execute("SELECT DISTINCT cause FROM sweephand.tick WHERE cause IS NOT NULL AND term = 2").fetchall()
     assert ("no_leader",) in causes
+
+
+def test_sigterm_ends_a_leader_whose_database_never_answers(commands: Commands, database_url: str) -> None:
+    gate = DatabaseGate(database_url)
+    try:
+        usual = {"SWEEPHAND_LEASE_DURATION_SECONDS": "15", "SWEEPHAND_RENEW_DEADLINE_SECONDS": "10"}
+        frozen = {"DATABASE_URL": f"{gate.url}?gssencmode=disable"}
+        leader = commands.start("dispatcher", app="tests.engine.apps:secondly", env=ENVIRONMENT | usual | frozen)
+        leader.wait_for_log("term_began", deadline_seconds=START_SECONDS)
+        gate.freeze()
+
+        leader.kill(signal.SIGTERM)
+
+        assert leader.wait(deadline_seconds=25) == 0
+        assert "leader_work_stuck" not in leader.log
+    finally:
+        gate.close()
 
 
 def test_five_rolls_in_one_period_make_one_tick_at_the_start(commands: Commands, connection: psycopg.Connection) -> None:

@@ -1,7 +1,7 @@
 """Export what waits. Every replica does, whoever leads: with no leader the backlog must still be seen."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 
 import psycopg
 import structlog
@@ -29,7 +29,7 @@ def gauges_lane(app: App, *, metrics: BacklogMetrics, dispatcher_metrics: Dispat
 
 def _reader(
     app: App, *, metrics: BacklogMetrics, dispatcher_metrics: DispatcherMetrics
-) -> Callable[[psycopg.AsyncConnection], Awaitable[None]]:
+) -> Callable[[psycopg.AsyncConnection], Coroutine[object, object, None]]:
     log = structlog.get_logger("sweephand.dispatcher")
     failing: set[str] = set()
 

@@ -1,7 +1,7 @@
 """Run the leader's chores beside the ticks: each lane has its own connection, deadline and pace, and delays nobody else."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ import psycopg
 import structlog
 
 from sweephand.model.errors import DatabaseError
+from sweephand.postgres.bounded import bounded
 from sweephand.postgres.connect import connect_async
 from sweephand.telemetry import DispatcherMetrics
 
@@ -23,7 +24,7 @@ class Lane:
     name: str
     every_seconds: float
     deadline_seconds: float
-    run_once: Callable[[psycopg.AsyncConnection], Awaitable[None]]
+    run_once: Callable[[psycopg.AsyncConnection], Coroutine[object, object, None]]
 
 
 async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: DispatcherMetrics) -> None:
@@ -38,12 +39,11 @@ async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: Dis
     try:
         while True:
             try:
-                async with asyncio.timeout(lane.deadline_seconds):
-                    if connection is None:
-                        connection = await connect_async(
-                            database_url, application_name=f"sweephand dispatcher {lane.name}", prepare=prepare
-                        )
-                    await lane.run_once(connection)
+                if connection is None:
+                    connection = await connect_async(
+                        database_url, application_name=f"sweephand dispatcher {lane.name}", prepare=prepare
+                    )
+                await bounded(connection, lane.run_once(connection), seconds=lane.deadline_seconds)
             except (psycopg.Error, DatabaseError, TimeoutError) as error:
                 if not is_failing:
                     log.warning("lane_failed", error=_text(error, lane))

@@ -1,6 +1,8 @@
 """Lead: begin a term, and run the tick loop and the leader's lanes inside it until the lead is lost."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 import psycopg
@@ -14,6 +16,7 @@ from sweephand.dispatcher.loop import RECONNECT_SECONDS, TickLoop
 from sweephand.dispatcher.report import TickReporter
 from sweephand.model.errors import DatabaseError
 from sweephand.postgres import leader, sweeps
+from sweephand.postgres.bounded import bounded
 from sweephand.postgres.connect import connect_async, conninfo, unreachable
 from sweephand.postgres.leader import Term
 from sweephand.postgres.rescue import rescue
@@ -22,9 +25,10 @@ from sweephand.postgres.schema import check_schema_async
 from sweephand.settings import Environment, Settings
 from sweephand.telemetry import DispatcherMetrics, LeaderMetrics
 
-_BEGIN_SECONDS = 15.0
+_BEGIN_SECONDS = 10.0  # with the time to connect and to give up, less than the elector takes for a stall
 _MAX_DISPATCHES = 8
 _POOL_SECONDS = 10.0
+_CLOSE_SECONDS = 0.5
 _RESCUE_BATCH = 500
 _LANE_TIMEOUT = timedelta(seconds=30)
 _SHORT_INTERVAL = timedelta(seconds=60)
@@ -89,9 +93,10 @@ class Leading:
         """
         if self._term is None:
             return True
-        async with asyncio.timeout(_BEGIN_SECONDS), await self._connect("fence") as connection:
+        async with await self._connect("fence") as connection:
             try:
-                found = await leader.current(connection, name=self._app.name)
+                asking = leader.current(connection, name=self._app.name)
+                found = await bounded(connection, asking, seconds=_BEGIN_SECONDS)
             except psycopg.Error as error:
                 raise DatabaseError(unreachable(error)) from error
         return found is not None and found.number == self._term.number
@@ -102,8 +107,8 @@ class Leading:
         while True:
             leadership.beat()
             try:
-                async with asyncio.timeout(_BEGIN_SECONDS):
-                    found = await self._try_to_begin()
+                async with await self._connect("term") as connection:
+                    found = await bounded(connection, self._try_to_begin(connection), seconds=_BEGIN_SECONDS)
             except (DatabaseError, psycopg.Error, TimeoutError) as error:
                 found = str(error).strip() or "PostgreSQL did not answer in time"
             if isinstance(found, Term):
@@ -113,14 +118,13 @@ class Leading:
                 problem = found
             await asyncio.sleep(self._settings.poll_interval_seconds)
 
-    async def _try_to_begin(self) -> Term | str:
-        async with await self._connect("term") as connection:
-            problem = await check_schema_async(connection)
-            if problem is not None:
-                return problem
-            term = await leader.gain(connection, name=self._app.name, holder=self._identity)
-            await sweeps.register(connection, term, self._app.sweeps.values())
-            return term
+    async def _try_to_begin(self, connection: psycopg.AsyncConnection) -> Term | str:
+        problem = await check_schema_async(connection)
+        if problem is not None:
+            return problem
+        term = await leader.gain(connection, name=self._app.name, holder=self._identity)
+        await sweeps.register(connection, term, self._app.sweeps.values())
+        return term
 
     def _lanes(self, term: Term) -> tuple[Lane, ...]:
         async def rescue_once(connection: psycopg.AsyncConnection) -> None:
@@ -161,9 +165,10 @@ class Leading:
             if interval < _SHORT_INTERVAL:
                 self._reporter.short_interval(sweep.name, interval=interval)
 
-    def _open_pool(self) -> "AsyncConnectionPool[psycopg.AsyncConnection]":
-        """Return the tick loop's connections: one to read with, and one for each dispatch that may run at once."""
-        return AsyncConnectionPool(
+    @asynccontextmanager
+    async def _open_pool(self) -> "AsyncIterator[AsyncConnectionPool[psycopg.AsyncConnection]]":
+        """Give the tick loop's connections: one to read with, and one for each dispatch that may run at once."""
+        pool: AsyncConnectionPool[psycopg.AsyncConnection] = AsyncConnectionPool(
             conninfo(self._settings.database_url, application_name="sweephand dispatcher ticks"),
             kwargs={"autocommit": True, "prepare_threshold": 1 if self._settings.prepared_statements else None},
             min_size=1,
@@ -173,6 +178,11 @@ class Leading:
             reconnect_timeout=RECONNECT_SECONDS,
             open=False,
         )
+        await pool.open()
+        try:
+            yield pool
+        finally:
+            await pool.close(timeout=_CLOSE_SECONDS)  # not for longer: it may be connecting to where nobody answers
 
     async def _connect(self, purpose: str) -> psycopg.AsyncConnection:
         return await connect_async(

@@ -18,6 +18,7 @@ from sweephand.dispatcher.report import TickReporter
 from sweephand.model.errors import AppError, ConflictError, FencedError
 from sweephand.model.ticks import LeaderHistory, Period, Step, TickState, plan
 from sweephand.postgres import ledger, sweeps
+from sweephand.postgres.bounded import bounded
 from sweephand.postgres.dispatch import dispatch
 from sweephand.postgres.leader import Term, fence
 from sweephand.sweep import Sweep
@@ -69,8 +70,9 @@ class TickLoop:
                 self._wake.clear()
                 seconds = self._poll_seconds
                 try:
-                    async with asyncio.timeout(_READ_SECONDS), self._pool.connection(RECONNECT_SECONDS) as connection:
-                        snapshot = await sweeps.read_states(connection, app=self._term.name)
+                    async with self._pool.connection(RECONNECT_SECONDS) as connection:
+                        reading = sweeps.read_states(connection, app=self._term.name)
+                        snapshot = await bounded(connection, reading, seconds=_READ_SECONDS)
                 except (psycopg.Error, PoolTimeout, TimeoutError) as error:
                     self._outage.begin(error)
                 else:
@@ -114,8 +116,9 @@ class TickLoop:
 
     async def _carry_out_in_time(self, sweep: Sweep, state: TickState, step: Step, now: datetime) -> None:
         try:
-            async with asyncio.timeout(sweep.statement_timeout.total_seconds() + _ANSWER_SECONDS):
-                await self._step(sweep, state, step)
+            async with self._pool.connection() as connection:
+                seconds = sweep.statement_timeout.total_seconds() + _ANSWER_SECONDS
+                await bounded(connection, self._step(connection, sweep, state, step), seconds=seconds)
             self._started.add(sweep.name)
             self._failing.discard(sweep.name)
         except ConflictError:
@@ -131,23 +134,22 @@ class TickLoop:
                 self._outage.begin(error)
                 await asyncio.sleep(self._poll_seconds)
 
-    async def _step(self, sweep: Sweep, state: TickState, step: Step) -> None:
-        async with self._pool.connection() as connection:
-            if step.due is not None:
-                try:
-                    report = await dispatch(
-                        connection, self._term, sweep=sweep, step=step, due=step.due, expected_tick_at=state.next_tick_at
-                    )
-                except ConflictError:
-                    await self._pass_over(connection, sweep, state, step)
-                    return
-                self._previous[sweep.name] = Period(report.started_at, report.ended_at)
-                self._reporter.dispatched(report, step)
-                return
+    async def _step(self, connection: psycopg.AsyncConnection, sweep: Sweep, state: TickState, step: Step) -> None:
+        if step.due is None:
             async with connection.transaction():
                 await fence(connection, self._term, statement_timeout=_LEDGER_TIMEOUT)
                 await ledger.move_on(connection, self._term, sweep=sweep.name, step=step, expected_tick_at=state.next_tick_at)
             self._reporter.moved_on(sweep.name, step)
+            return
+        try:
+            report = await dispatch(
+                connection, self._term, sweep=sweep, step=step, due=step.due, expected_tick_at=state.next_tick_at
+            )
+        except ConflictError:
+            await self._pass_over(connection, sweep, state, step)
+            return
+        self._previous[sweep.name] = Period(report.started_at, report.ended_at)
+        self._reporter.dispatched(report, step)
 
     async def _pass_over(self, connection: psycopg.AsyncConnection, sweep: Sweep, state: TickState, step: Step) -> None:
         """Accept that somebody else, or a commit whose answer was lost, has done the tick; the next plan starts from there."""
@@ -161,17 +163,9 @@ class TickLoop:
             return False
         text = _text(error)
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS), self._pool.connection() as connection, connection.transaction():
-                await fence(connection, self._term, statement_timeout=_LEDGER_TIMEOUT)
-                ended_at = await ledger.record_error(
-                    connection,
-                    self._term,
-                    sweep=sweep.name,
-                    step=step,
-                    expected_tick_at=state.next_tick_at,
-                    started_at=now,
-                    error=text,
-                )
+            async with self._pool.connection() as connection:
+                recording = self._write_error(connection, sweep, state, step, started_at=now, error=text)
+                ended_at = await bounded(connection, recording, seconds=_ANSWER_SECONDS)
         except ConflictError:
             return True  # the dispatch was committed after all; only the answer was lost
         except FencedError:
@@ -186,13 +180,31 @@ class TickLoop:
         self._reporter.failed(sweep.name, due=step.due, error=text, is_timeout=is_timeout)
         return True
 
+    async def _write_error(
+        self, connection: psycopg.AsyncConnection, sweep: Sweep, state: TickState, step: Step, *, started_at: datetime, error: str
+    ) -> datetime:
+        async with connection.transaction():
+            await fence(connection, self._term, statement_timeout=_LEDGER_TIMEOUT)
+            return await ledger.record_error(
+                connection,
+                self._term,
+                sweep=sweep.name,
+                step=step,
+                expected_tick_at=state.next_tick_at,
+                started_at=started_at,
+                error=error,
+            )
+
     async def _record_fenced(self, sweep: Sweep, step: Step, now: datetime, error: FencedError) -> None:
         if step.due is None:
             return
         self._reporter.fenced(sweep.name, due=step.due)
         with suppress(psycopg.Error, PoolTimeout, TimeoutError):  # it only tells of a try that changed nothing
-            async with asyncio.timeout(_ANSWER_SECONDS), self._pool.connection() as connection:
-                await ledger.record_fenced(connection, self._term, sweep=sweep.name, step=step, started_at=now, error=str(error))
+            async with self._pool.connection() as connection:
+                recording = ledger.record_fenced(
+                    connection, self._term, sweep=sweep.name, step=step, started_at=now, error=str(error)
+                )
+                await bounded(connection, recording, seconds=_ANSWER_SECONDS)
 
     def _seconds_to_next(self, snapshot: sweeps.Snapshot) -> float:
         """Return how long to sleep: to the next planned time, at most a poll interval, for what operators ask meanwhile."""
