@@ -266,10 +266,13 @@ class ElectionWorld:
         replica.judged_losses = len(replica.observer.losses)
 
     def _is_excused(self, replica: Replica) -> bool:
-        """A process that never saw the lease cannot know that the one that was deleted still had a leader."""
-        made_at, trust = replica.client.made_blindly_at, self.timings.renew_deadline_seconds
+        """What nobody can know: a process that never saw the lease, or a lease that was gone before anybody looked."""
+        made_at = replica.client.made_at
         return made_at is not None and any(
-            deleted_at <= made_at and self.world.now < deleted_at + trust for deleted_at in self.server.deletions
+            deletion.at <= made_at
+            and self.world.now < deletion.at + self.timings.renew_deadline_seconds
+            and (replica.client.was_blind or deletion.lived_seconds <= self.timings.renew_deadline_seconds)
+            for deletion in self.server.deletions
         )
 
 

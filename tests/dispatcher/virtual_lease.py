@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from sweephand.model.lease import (
@@ -35,6 +36,14 @@ class Fault(StrEnum):
     UNAUTHORIZED = "unauthorized"
 
 
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """When a lease was deleted, and how long it had been there."""
+
+    at: float
+    lived_seconds: float
+
+
 class LeaseServer:
     """One lease with compare-and-set, and a watch."""
 
@@ -43,7 +52,8 @@ class LeaseServer:
         self._stored: StoredLease | None = None
         self._version = 100
         self.listeners: list[Callable[[str | None], None]] = []
-        self.deletions: list[float] = []
+        self.deletions: list[Deletion] = []
+        self._made_at = 0.0
         self.holders: list[tuple[float, str | None]] = []
 
     def get(self) -> StoredLease:
@@ -54,6 +64,7 @@ class LeaseServer:
     def create(self, record: LeaseRecord) -> StoredLease:
         if self._stored is not None:
             raise LeaseConflictError("exists")
+        self._made_at = self._world.now
         return self._write(record)
 
     def replace(self, stored: StoredLease, record: LeaseRecord) -> StoredLease:
@@ -64,7 +75,7 @@ class LeaseServer:
     def delete(self) -> None:
         if self._stored is not None:
             self._stored = None
-            self.deletions.append(self._world.now)
+            self.deletions.append(Deletion(self._world.now, self._world.now - self._made_at))
             self.holders.append((self._world.now, None))
             self._tell(None)
 
@@ -90,7 +101,8 @@ class LeaseClient:
         self.fault = Fault.NONE
         self.generation = 0
         self.has_seen = False
-        self.made_blindly_at: float | None = None
+        self.made_at: float | None = None
+        self.was_blind = False
 
     async def get(self) -> StoredLease:
         return await self._ask(self._server.get, is_write=False)
@@ -98,8 +110,7 @@ class LeaseClient:
     async def create(self, record: LeaseRecord) -> StoredLease:
         was_blind = not self.has_seen
         stored = await self._ask(lambda: self._server.create(record), is_write=True)
-        if was_blind:
-            self.made_blindly_at = self._world.now
+        self.made_at, self.was_blind = self._world.now, was_blind
         return stored
 
     async def replace(self, stored: StoredLease, *, record: LeaseRecord) -> StoredLease:

@@ -14,8 +14,9 @@ compare-and-set: a Kubernetes Lease, a row in PostgreSQL, or the process's own m
 others count from the moment when they *saw* that write, which is later, and wait the record's whole lease, which is longer.
 So two leaders are never confirmed at once, as long as the clocks of two machines run at about the same speed: what they show
 does not matter, since nobody compares another's moment with a clock. Trust ends by itself, also in a process whose event
-loop stands still, and counts the time in which the machine slept. One exception is left to the fence: a process that starts
-just after the lease was deleted cannot know that it had a leader, whose trust may last for what is left of its deadline.
+loop stands still, and counts the time in which the machine slept. Two exceptions are left to the fence, for what is left of a
+deadline: a process that starts just after the lease was deleted cannot know that it had a leader; and of a lease that is
+made and deleted again between two looks nobody but its maker knows.
 
 **Follower.** Every retry period (× 1 to 1.2), when the watch wakes it, and at the very moment of expiry it reads the record. A
 record that changed since the last look starts a new lease on the local clock; so a fresh process waits a whole lease before
@@ -118,6 +119,7 @@ class LeaseView:
         self._timings = timings
         self._stored: StoredLease | None = None
         self._changed_at = 0.0
+        self._looked_at = 0.0
         self._is_missing = False
 
     @property
@@ -135,12 +137,16 @@ class LeaseView:
         if self._stored is None or self._is_missing or self._stored.version != stored.version:
             self._changed_at = at.monotonic
         self._stored = stored
+        self._looked_at = at.monotonic
         self._is_missing = False
 
     def miss(self, *, at: Moment) -> None:
         """Take in that the store has no record any more, or never had one."""
-        if self._stored is not None and not self._is_missing:
+        # Between two looks that are far apart it may have been there, with a leader.
+        was_watched = at.monotonic - self._looked_at <= self._timings.renew_deadline_seconds
+        if not (self._is_missing and was_watched):
             self._changed_at = at.monotonic
+        self._looked_at = at.monotonic
         self._is_missing = True
 
     def standing(self, at: Moment) -> Standing:

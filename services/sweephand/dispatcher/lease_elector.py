@@ -53,7 +53,7 @@ class LeaseElector:
             ask_fence: asked after a freeze whether the term still stands; without it only the work can tell.
             observer: is told what happens.
             stall_seconds: how long the work may go without a beat.
-            look_seconds: how often a follower looks that no watch wakes; the retry period if None.
+            look_seconds: how often a follower looks that no watch wakes; the retry period if None, never less often.
             clock: the machine's if None.
             abort: ends the process when the work of a lost leadership would not end.
             jitter: returns 0 to 1, for the waits of followers.
@@ -63,7 +63,7 @@ class LeaseElector:
         self._ask_fence = ask_fence
         self._observer = observer or Silence()
         self._stall_seconds = stall_seconds
-        self._look_seconds = timings.retry_period_seconds if look_seconds is None else look_seconds
+        self._look_seconds = min(timings.retry_period_seconds, look_seconds or timings.retry_period_seconds)
         self._clock = clock or SystemClock()
         self._abort = abort
         self._jitter = jitter
