@@ -139,23 +139,17 @@ def test_a_released_lease_is_taken_at_once(watched: ElectionWorld) -> None:
 def test_the_work_ends_before_the_release_and_the_lease_is_renewed_meanwhile(polled: ElectionWorld) -> None:
     leader, follower = leader_and_follower(polled)
     polled.slow_down(leader, ending_seconds=4.5)
+    before = polled.server.get()
 
     polled.stop(leader)
     polled.world.advance(4.4)
-    holders_meanwhile = polled.server.get().record.holder
-    renewed_at = polled.server.get().record.renewed_at
+    meanwhile = polled.server.get()
     polled.world.advance(0.2)
 
-    assert holders_meanwhile == leader.name
-    assert renewed_at is not None
-    assert (leader.process.loop.time() - 1000.0) > 9
-    assert polled.server.get().record == LeaseRecord(
-        "",
-        1,
-        acquired_at=polled.server.get().record.acquired_at,
-        renewed_at=polled.server.get().record.renewed_at,
-        transitions=0,
-    )
+    assert meanwhile.record.holder == leader.name
+    assert int(meanwhile.version) >= int(before.version) + 2
+    released = polled.server.get().record
+    assert (released.holder, released.lease_seconds, released.transitions) == ("", 1, 0)
     assert not follower.elector.status.is_leader
 
 
