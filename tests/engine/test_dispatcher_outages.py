@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from tests.engine.apps import secondly
 from tests.engine.dispatching import dispatching
 from tests.engine.ticking import stored_ticks
+from tests.support.databases import Databases
+from tests.support.jobs import open_connection
 from tests.support.network import DatabaseGate
 from tests.support.waiting import until_async
 
@@ -51,3 +54,37 @@ async def test_after_an_outage_the_next_tick_is_not_as_late_as_the_outage_was_lo
         SELECT cause, sum(covers)::int FROM sweephand.tick WHERE cause IS NOT NULL AND term = 1 GROUP BY cause""").fetchall()
     causes = {str(cause): int(covers) for cause, covers in rows}
     assert causes["db_down"] >= OUTAGE_SECONDS - 3
+
+
+async def test_a_primary_that_was_read_only_for_a_while_is_used_again_within_seconds(
+    databases: Databases, database_url: str
+) -> None:
+    name = Identifier(database_url.partition("?")[0].rpartition("/")[2])
+    with open_connection(databases.server_url) as admin, open_connection(database_url) as connection:
+        connection.execute("CREATE TABLE product (id int)")
+        async with dispatching(database_url, secondly()):
+            await until_async(lambda: ok_ticks(connection, more_than=0), deadline_seconds=20, message="it ticks")
+
+            # As behind a proxy that goes on to another server: sessions begin read-only, and stay so.
+            admin.execute(SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
+            sever_dispatcher(connection)
+            stopped = await until_async(lambda: is_refused(connection), deadline_seconds=20, message="it may not write")
+            admin.execute(SQL("ALTER DATABASE {} RESET default_transaction_read_only").format(name))
+
+            await until_async(lambda: ok_ticks(connection, more_than=stopped), deadline_seconds=15, message="it ticks again")
+
+
+def sever_dispatcher(connection: psycopg.Connection) -> None:
+    connection.execute(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name LIKE 'sweephand dispatcher%%'""",
+        {},
+    )
+
+
+async def is_refused(connection: psycopg.Connection) -> int:
+    """Return how many ticks there are once three seconds have passed without a new one; 0 before."""
+    row = connection.execute("""
+        SELECT CASE WHEN now() - max(planned_at) > interval '3 s' THEN count(*) END FROM sweephand.tick""").fetchone()
+    return 0 if row is None or row[0] is None else int(row[0])

@@ -122,7 +122,9 @@ class TickLoop:
             self._started.add(sweep.name)
             self._failing.discard(sweep.name)
         except ConflictError:
-            pass  # the sweep has moved on meanwhile: the next plan starts from where it is
+            # The sweep has moved on meanwhile, and the next plan starts from where it is. Not at once: were the states read
+            # from a server that lags behind, they would be the same again.
+            await asyncio.sleep(self._poll_seconds)
         except FencedError as error:
             await self._record_fenced(sweep, step, now, error)
             self._leadership.fenced()
@@ -132,6 +134,8 @@ class TickLoop:
                 # Nothing is known of the tick: it stays due, and is planned again when the database answers.
                 self._failing.add(sweep.name)
                 self._outage.begin(error)
+                if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                    await self._pool.drain()  # its sessions would stay with a server that is no longer the primary
                 await asyncio.sleep(self._poll_seconds)
 
     async def _step(self, connection: psycopg.AsyncConnection, sweep: Sweep, state: TickState, step: Step) -> None:

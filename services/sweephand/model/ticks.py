@@ -224,12 +224,18 @@ class _Due:
 
     def _cause(self, planned_at: datetime) -> MissCause | None:
         """Return why the tick did not run at `planned_at`, or None if it is on time or nobody could have expected it."""
-        if planned_at <= self.state.anchor_at or self._is_on_time(planned_at):
+        if not self._was_expected(planned_at) or self._is_on_time(planned_at):
             return None
         if planned_at < self.history.since:
             return MissCause.NO_LEADER
         down = self.history.database_down
         return MissCause.DB_DOWN if down is not None and planned_at in down else MissCause.LATE
+
+    def _was_expected(self, planned_at: datetime) -> bool:
+        """Tell whether the sweep was known at the time: its leader lays the anchor, at most a second before its term."""
+        anchor = self.state.anchor_at
+        is_laid_now = self.history.since - anchor < timedelta(seconds=1)
+        return planned_at > anchor or (planned_at == anchor and not is_laid_now)
 
     def _is_on_time(self, planned_at: datetime) -> bool:
         late = self.now - planned_at

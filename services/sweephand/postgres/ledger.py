@@ -101,6 +101,9 @@ async def pass_over(
     """Move on from a tick that could not be dispatched because it was before, in the transaction that is open.
 
     Without it a request for a moment that has its row already would be planned, and refused, for ever.
+
+    Raises:
+        ConflictError: the sweep has moved on by itself, so this step was planned from an old state.
     """
     if step.due is None:
         return
@@ -114,8 +117,9 @@ async def pass_over(
             "expected_tick_at": expected_tick_at,
         },
     )
-    if moved.rowcount == 1:
-        await record_skipped(connection, term, sweep=sweep, step=step, made_up_by=None)
+    if moved.rowcount != 1:
+        raise ConflictError(f"sweep {sweep} is no longer at {expected_tick_at.isoformat()}; plan it again")
+    await record_skipped(connection, term, sweep=sweep, step=step, made_up_by=None)
 
 
 async def record_error(
