@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
+from sweephand.postgres.embedded import EmbeddedPostgres
 from tests.support.processes import Commands
 
 APP = "tests.cli.apps:app"
@@ -103,6 +104,25 @@ def test_migrate_again_finds_nothing_to_do(commands: Commands) -> None:
 
     assert command.wait() == 0
     assert "schema_migrated before=0" in command.log
+
+
+def test_migrate_waits_for_a_database_that_comes_up(own_postgres: EmbeddedPostgres, commands: Commands) -> None:
+    url = own_postgres.start()
+    own_postgres.stop()
+    command = commands.start("migrate", "--wait-seconds", "60", env={"DATABASE_URL": url})
+    command.wait_for_log("waiting_for_database")
+
+    assert own_postgres.start() == url
+
+    assert command.wait() == 0
+    assert "schema_migrated before=null after=" in command.log
+
+
+def test_migrate_gives_up_waiting_for_a_database(commands: Commands) -> None:
+    command = commands.start("migrate", "--wait-seconds", "0.5", env={"DATABASE_URL": NOWHERE})
+
+    assert command.wait() == 1
+    assert command.log.splitlines()[-1].startswith("Error: PostgreSQL does not answer: ")
 
 
 def test_migrate_without_a_database_is_one_line_without_secrets(commands: Commands) -> None:

@@ -1,6 +1,7 @@
 """The commands. Each imports its process when it runs: a worker must not carry the dispatcher's or the API's libraries."""
 
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -63,15 +64,24 @@ def dispatcher(app_target: str | None) -> None:
 
 @main.command()
 @app_option
-def migrate(app_target: str | None) -> None:
+@click.option(
+    "--wait-seconds",
+    type=click.FloatRange(0, 86400),
+    default=0,
+    show_default=True,
+    help="Wait at most so long for PostgreSQL to answer.",
+)
+def migrate(app_target: str | None, wait_seconds: float) -> None:
     """Bring the database's schema up to date, then the application's if it has a migration."""
     import structlog
 
     from sweephand.cli.start import load_named_app, read_settings
+    from sweephand.cli.waiting import wait_for_database
     from sweephand.postgres.migrate import migrate as migrate_schema
 
     settings = read_settings(app_target)
     app = None if settings.app is None else load_named_app(settings)
+    wait_for_database(settings.database_url, timeout=timedelta(seconds=wait_seconds))
     report = migrate_schema(settings.database_url)
     log = structlog.get_logger()
     log.info("schema_migrated", before=report.before, after=report.after)

@@ -1,17 +1,41 @@
-"""Wait for the leader to answer a request."""
+"""Wait for what others have to do first: the database to answer, the leader to run a requested tick."""
 
 import time
 from datetime import datetime, timedelta
 from threading import Event
 
 import psycopg
+import structlog
 
-from sweephand.model.errors import ConflictError
+from sweephand.model.errors import ConflictError, DatabaseError
+from sweephand.postgres.connect import connect
 from sweephand.postgres.operator_session import reading
 from sweephand.postgres.sweep_views import SweepName, read_leaders
 from sweephand.postgres.tick_views import TickView, read_requested_tick
 
 _LOOK_SECONDS = 0.2
+_CONNECT_SECONDS = 1
+
+
+def wait_for_database(database_url: str, *, timeout: timedelta) -> None:
+    """Return once PostgreSQL answers, and at the latest after the timeout; whoever connects next meets the error then.
+
+    Raises:
+        SettingsError: the URL is no PostgreSQL URL.
+    """
+    deadline = time.monotonic() + timeout.total_seconds()
+    pause = Event()
+    is_told = False
+    while time.monotonic() < deadline:
+        try:
+            connect(database_url, application_name="sweephand migrate").close()
+        except DatabaseError as error:
+            if not is_told:
+                structlog.get_logger().warning("waiting_for_database", reason=str(error))
+                is_told = True
+            pause.wait(_CONNECT_SECONDS)
+        else:
+            return
 
 
 def wait_for_tick(connection: psycopg.Connection, sweep: SweepName, requested_at: datetime, *, timeout: timedelta) -> TickView:
