@@ -41,7 +41,7 @@ WITH given AS (
            CAST(:max_attempts AS integer), CAST(:timeout AS float8), CAST(:retain AS float8),
            unique_key, CAST(:until_start AS boolean), CAST(:cool_down AS float8), coalesce(scheduled_at, now()),
            CAST(:trace_context AS jsonb)
-    FROM given {unless_cooling}
+    FROM given AS firsts {unless_cooling}
     ON CONFLICT (unique_key)
         WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'available', 'running', 'retryable')
         DO NOTHING
