@@ -153,6 +153,30 @@ def test_the_work_ends_before_the_release_and_the_lease_is_renewed_meanwhile(pol
     assert not follower.elector.status.is_leader
 
 
+def test_a_follower_that_stops_does_not_wait_long_for_an_answer(polled: ElectionWorld) -> None:
+    _, follower = leader_and_follower(polled)
+    polled.cut(Fault.LOST, follower)
+    polled.world.advance(2.5)
+
+    polled.stop(follower)
+    polled.world.advance(0.6)
+
+    assert follower.main.done()
+
+
+def test_one_who_stops_gains_nothing_any_more(polled: ElectionWorld) -> None:
+    replica = polled.start()
+    polled.cut(Fault.SLOW)
+    polled.world.advance(0.1)
+
+    polled.stop(replica)
+    polled.world.advance(3.0)
+
+    assert replica.main.done()
+    assert replica.observer.gained == []
+    assert polled.server.holders == []
+
+
 def test_one_who_is_not_sure_to_hold_it_never_releases_it(polled: ElectionWorld) -> None:
     leader, _ = leader_and_follower(polled)
     polled.cut(Fault.UNANSWERED, leader)
@@ -417,9 +441,9 @@ def test_late_word_of_our_own_writes_wakes_nobody_either(watched: ElectionWorld)
         versions.append(watched.server.get().version)
     writes = len(watched.server.holders)
 
-    for version in versions:
+    for version in versions[:-1]:
         leader.process.call(partial(leader.elector.wake, version))
-    watched.world.advance(0.5)
+        watched.world.advance(0.1)
 
     assert len(watched.server.holders) <= writes + 1
 
