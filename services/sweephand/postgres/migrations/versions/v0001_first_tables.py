@@ -185,5 +185,6 @@ OTHERS = (
 
 def upgrade() -> None:
     """Create everything."""
-    for statement in (JOB, *JOB_INDEXES, ATTEMPT, *ATTEMPT_INDEXES, COUNTED_ARGS, UNIQUE_KEY, SWEEP, TICK, *TICK_INDEXES, *OTHERS):
+    jobs = (JOB, *JOB_INDEXES, ATTEMPT, *ATTEMPT_INDEXES, COUNTED_ARGS, UNIQUE_KEY)
+    for statement in (*jobs, SWEEP, TICK, *TICK_INDEXES, *OTHERS):
         op.execute(statement)
