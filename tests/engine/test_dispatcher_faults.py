@@ -91,6 +91,30 @@ async def test_a_locked_table_of_one_sweep_does_not_hold_the_other_up(
         await wait_for(tables, "broken_products", outcome="ok", after=failed.id)
 
 
+async def test_a_scan_slower_than_its_interval_runs_every_other_time(
+    tables: psycopg.Connection, module_database_url: str
+) -> None:
+    app = App("slow")
+
+    @app.job()
+    def mend(product_id: int) -> None:
+        pass
+
+    @app.sweep(every=timedelta(seconds=1), enqueues=mend, run_on_start=False)
+    def slow_products() -> SelectBase:
+        nap = text("(SELECT pg_sleep(1.2)::text) = ''")
+        return select(column("id").label("product_id")).select_from(text("product")).where(nap).order_by(text("1"))
+
+    async with dispatching(module_database_url, app):
+        first = await wait_for(tables, "slow_products", outcome="skipped_overlap")
+        await wait_for(tables, "slow_products", outcome="skipped_overlap", after=first.id)
+
+    outcomes = [tick.outcome for tick in stored_ticks(tables)]
+    assert outcomes[:4] == ["ok", "skipped_overlap", "ok", "skipped_overlap"]
+    shortest = tables.execute("SELECT min(ended_at - started_at) >= '1.2 s' FROM sweephand.tick WHERE outcome = 'ok'")
+    assert shortest.fetchone() == (True,)
+
+
 async def test_a_table_that_is_not_there_is_told_in_the_ledger(tables: psycopg.Connection, module_database_url: str) -> None:
     tables.execute("DROP TABLE order_line")
 

@@ -118,7 +118,7 @@ class TickLoop:
         try:
             async with self._pool.connection() as connection:
                 seconds = sweep.statement_timeout.total_seconds() + _ANSWER_SECONDS
-                await bounded(connection, self._step(connection, sweep, state, step), seconds=seconds)
+                await bounded(connection, self._step(connection, sweep, state, step, now=now), seconds=seconds)
             self._started.add(sweep.name)
             self._failing.discard(sweep.name)
         except ConflictError:
@@ -138,7 +138,9 @@ class TickLoop:
                     await self._pool.drain()  # its sessions would stay with a server that is no longer the primary
                 await asyncio.sleep(self._poll_seconds)
 
-    async def _step(self, connection: psycopg.AsyncConnection, sweep: Sweep, state: TickState, step: Step) -> None:
+    async def _step(
+        self, connection: psycopg.AsyncConnection, sweep: Sweep, state: TickState, step: Step, *, now: datetime
+    ) -> None:
         if step.due is None:
             async with connection.transaction():
                 await fence(connection, self._term, statement_timeout=_LEDGER_TIMEOUT)
@@ -152,7 +154,7 @@ class TickLoop:
         except ConflictError:
             await self._pass_over(connection, sweep, state, step)
             return
-        self._previous[sweep.name] = Period(report.started_at, report.ended_at)
+        self._previous[sweep.name] = Period(now, report.ended_at)
         self._reporter.dispatched(report, step)
 
     async def _pass_over(self, connection: psycopg.AsyncConnection, sweep: Sweep, state: TickState, step: Step) -> None:

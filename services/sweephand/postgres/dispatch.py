@@ -19,13 +19,14 @@ from sweephand.postgres.scan import considered_sql, considered_values
 from sweephand.postgres.unique_keys import cool_down_seconds
 from sweephand.sweep import Sweep
 
-# Read it from the top: each part takes the rows of the one before.
+# Read it from the top: each part takes the rows of the one before. They have no order in time otherwise: `moved` is carried out
+# when its row is asked for, after the scan. So the transaction's now() is when the dispatch started.
 _STATEMENT = """
 WITH moved AS (       -- the sweep goes on to its next planned time; no row: somebody has dispatched this tick already
     UPDATE sweephand.sweep SET next_tick_at = %(next_tick_at)s,
         run_requested_at = nullif(run_requested_at, %(planned_at)s)
     WHERE app = %(app)s AND name = %(sweep)s AND next_tick_at = %(expected_tick_at)s
-    RETURNING nextval(pg_get_serial_sequence('sweephand.tick', 'id')) AS tick_id, clock_timestamp() AS started_at
+    RETURNING nextval(pg_get_serial_sequence('sweephand.tick', 'id')) AS tick_id, now() AS started_at
 ), {considered}, numbered AS (      -- ids in the sweep's order, so that workers take the oldest rows first
     SELECT nextval(pg_get_serial_sequence('sweephand.job', 'id')) AS id, args, unique_key
     FROM (SELECT args, unique_key FROM considered WHERE is_new ORDER BY position) AS ordered
