@@ -146,6 +146,24 @@ async def test_a_function_that_fails_at_a_tick_is_that_sweeps_error(tables: psyc
     assert failed.error == "sweep moody_products: its function failed: LookupError: not today"
 
 
+async def test_a_select_that_changes_its_columns_is_that_sweeps_error(
+    tables: psycopg.Connection, module_database_url: str
+) -> None:
+    app = two_sweeps()
+    label = "product_id"
+
+    @app.sweep(every=timedelta(seconds=1), enqueues=app.jobs["mend"])
+    def moody_products() -> SelectBase:
+        return select(column("id").label(label)).select_from(text("product")).order_by(text("1"))
+
+    label = "nonsense"
+    async with dispatching(module_database_url, app):
+        failed = await wait_for(tables, "moody_products", outcome="error")
+        await wait_for(tables, "broken_products", outcome="ok", after=failed.id)
+
+    assert failed.error == "sweep moody_products: the column nonsense is no parameter of mend"
+
+
 async def test_a_request_for_a_moment_that_has_its_tick_is_put_aside(
     tables: psycopg.Connection, module_database_url: str
 ) -> None:

@@ -8,7 +8,6 @@ import structlog
 
 from sweephand.app import App
 from sweephand.dispatcher.lanes import Lane
-from sweephand.model.errors import AppError
 from sweephand.model.states import JobState
 from sweephand.postgres import backlog
 from sweephand.telemetry import BacklogMetrics, ClockReference, DispatcherMetrics
@@ -38,7 +37,9 @@ def _reader(
         for sweep in app.sweeps.values():
             try:
                 found = await backlog.read_sweep(connection, sweep)
-            except (AppError, psycopg.ProgrammingError, psycopg.DataError) as error:  # the others are shown all the same
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                raise
+            except Exception as error:  # noqa: BLE001 - an application's SELECT; the others are shown all the same
                 if sweep.name not in failing:
                     log.warning("sweep_backlog_unknown", sweep=sweep.name, error=str(error).partition("\n")[0])
                 failing.add(sweep.name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import psycopg
 import structlog
 
-from sweephand.model.errors import DatabaseError
+from sweephand.model.errors import FencedError
 from sweephand.postgres.bounded import bounded
 from sweephand.postgres.connect import connect_async
 from sweephand.telemetry import DispatcherMetrics
@@ -44,7 +44,9 @@ async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: Dis
                         database_url, application_name=f"sweephand dispatcher {lane.name}", prepare=prepare
                     )
                 await bounded(connection, lane.run_once(connection), seconds=lane.deadline_seconds)
-            except (psycopg.Error, DatabaseError, TimeoutError) as error:
+            except FencedError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the edge of the chore: nothing that it meets may end it for good
                 if not is_failing:
                     log.warning("lane_failed", error=_text(error, lane))
                 is_failing = True

@@ -15,7 +15,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from sweephand.dispatcher.leadership import Leadership
 from sweephand.dispatcher.report import TickReporter
-from sweephand.model.errors import AppError, ConflictError, FencedError
+from sweephand.model.errors import ConflictError, FencedError, SweephandError
 from sweephand.model.ticks import LeaderHistory, Period, Step, TickState, plan
 from sweephand.postgres import ledger, sweeps
 from sweephand.postgres.bounded import bounded
@@ -129,7 +129,7 @@ class TickLoop:
             await self._record_fenced(sweep, step, now, error)
             self._leadership.fenced()
             raise
-        except (AppError, psycopg.Error, PoolTimeout, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 - an application's SELECT may raise anything: it is this sweep's failed tick
             if _is_connection_lost(error) or not await self._record_error(sweep, state, step, now, error):
                 # Nothing is known of the tick: it stays due, and is planned again when the database answers.
                 self._failing.add(sweep.name)
@@ -257,5 +257,5 @@ def _text(error: Exception) -> str:
     """Return one line for people about a failure."""
     if isinstance(error, TimeoutError | PoolTimeout):
         return "PostgreSQL did not answer in time"
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+    return lines[0] if isinstance(error, psycopg.Error | SweephandError) else f"{type(error).__name__}: {lines[0]}"

@@ -95,10 +95,13 @@ def scan_sql(sweep: Sweep) -> str:
     The sweep's own values stand in it as literals, percent signs doubled for the driver. Calls the sweep's function.
 
     Raises:
-        AppError: the function fails, or a value in the SELECT has no literal form.
+        AppError: the function fails, its columns are not the job's, or a value in the SELECT has no literal form.
     """
     select = selected(sweep)
     columns = [str(column.key) for column in select.selected_columns]
+    unknown = [name for name in columns if name not in sweep.job.parameters.by_name]
+    if unknown:  # the columns were checked at registration, but the function may return others today
+        raise AppError(f"sweep {sweep.name}: the column {unknown[0]} is no parameter of {sweep.job.kind}")
     pairs = ", ".join(f"{_text(name)}, {_argument(sweep.job.parameters.by_name[name])}" for name in columns)
     refusals = ", ".join(_refusal(sweep.job.parameters.by_name[name]) for name in columns)
     defaults = _text(json.dumps(_defaults(sweep.job, columns), ensure_ascii=False))
