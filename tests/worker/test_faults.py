@@ -34,7 +34,7 @@ async def _rescue_until_something_is_found(database_url: str) -> RescueReport:
             report = await rescue(connection, rescue_after_seconds=_RESCUE_AFTER_SECONDS)
             return report if report.jobs else None
 
-        report = await until_async(look, message="jobs of a dead worker are found")
+        report = await until_async(look, deadline_seconds=20, message="jobs of a dead worker are found")
     assert report is not None
     return report
 
@@ -49,7 +49,10 @@ async def test_what_a_killed_worker_ran_and_held_is_finished_by_another(
         for _ in range(8):
             insert_job(conn)
     first = start_worker()
-    until(lambda: count_by_state(conn).get("running") == 12, message="4 jobs run and 8 are claimed ahead")
+    until(
+        lambda: count_by_state(conn) == {"completed": 3_000, "running": 12},
+        message="4 jobs run and 8 are claimed ahead",
+    )
     first.kill(signal.SIGKILL)
     first.wait()
     gate.touch()

@@ -10,7 +10,7 @@ import structlog
 
 from sweephand.app import App
 from sweephand.model.errors import DatabaseError
-from sweephand.postgres.claim import claim, release, release_claim
+from sweephand.postgres.claim import HeldAttempt, claim, release, release_claim
 from sweephand.worker.attempts import Attempt
 from sweephand.worker.link import Backoff, DatabaseLink
 from sweephand.worker.room import CLAIM_BATCH, Room
@@ -77,9 +77,10 @@ class Claimer:
             self._idle.add(queue)
         return attempts
 
-    def hold_turn(self) -> Lock:
-        """Return the lock that is taken while a claim is under way."""
-        return self._turn
+    def wait_for_claim(self, timeout_seconds: float) -> None:
+        """Wait until no claim is under way; once the room is closed, what the last one brought has been given back."""
+        if self._turn.acquire(timeout=timeout_seconds):
+            self._turn.release()
 
     def _claim(self, queue: str, limit: int) -> list[Attempt]:
         token, worker_id = str(uuid4()), self._standing.worker_id
@@ -96,6 +97,9 @@ class Claimer:
                 claim_token=token,
                 is_queue_limited=queue in self._standing.limited_queues,
             )
+            if self._room.is_closed:
+                release(conn, [HeldAttempt(row.job_id, row.attempt, token) for row in rows])
+                rows = []
             self._unsure.pop()
             if self._backoff.succeeded():
                 structlog.get_logger().info("claims_resumed", queue=queue)
@@ -105,9 +109,6 @@ class Claimer:
                 job = self._app.job_for(row.kind)
                 if job is not None:  # only known kinds are asked for
                     attempts.append(Attempt(row, job=job, queue=queue, claim_token=token, claimed_monotonic=now))
-            if self._room.is_closed and attempts:
-                release(conn, [attempt.held for attempt in attempts])
-                return []
         return attempts
 
     def _settle(self, conn: psycopg.Connection) -> None:

@@ -31,6 +31,7 @@ from sweephand.worker.room import Room
 from sweephand.worker.runner import Runner
 
 # What a stop may take beyond the grace: interrupted jobs clean up, the last outcomes are written.
+_LAST_CLAIM_SECONDS = 1.0
 _CLEAN_UP_SECONDS = 2.0
 _LAST_WRITE_SECONDS = 3.0
 _IDLE_LOOK_MILLISECONDS = 5_000
@@ -141,6 +142,8 @@ class Engine:
         self._room.close()
         for wake in self._wakes.values():
             wake.set()
+        self._release_unstarted()
+        self._claimer.wait_for_claim(_LAST_CLAIM_SECONDS)
         self._release_unstarted()
 
     def _release_unstarted(self) -> None:

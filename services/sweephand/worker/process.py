@@ -97,7 +97,7 @@ def run(app: App, settings: Settings) -> int:
     )
     log = structlog.get_logger()
     if process.register_when_ready(settings):
-        engine.start()
+        # Before the first job can log its start.
         log.info(
             "worker_started",
             app=app.name,
@@ -105,6 +105,7 @@ def run(app: App, settings: Settings) -> int:
             queues=",".join(engine.queues),
             threads=settings.worker_threads,
         )
+        engine.start()
         process.wait_for_signal()
         log.info("worker_stopping", grace_seconds=settings.grace_seconds)
         since = time.monotonic()
