@@ -44,6 +44,7 @@ class Engine:
         self.queues = settings.worker_queues or app.queues()
         self.stopping = Event()
         self.is_hastened = False
+        self._has_started = False
         self._settings = settings
         self._metrics = metrics
         name = settings.identity
@@ -97,6 +98,7 @@ class Engine:
             self._listener.start()
         self._broker.emit_after("process_boot")
         self._worker.start()
+        self._has_started = True
 
     def database_problem(self) -> str | None:
         """Return why the database cannot be used, for people; None if it can."""
@@ -104,6 +106,8 @@ class Engine:
 
     def dead_threads(self) -> list[str]:
         """Return the names of threads that should live and do not."""
+        if not self._has_started:
+            return []
         parts: list[tuple[str, bool]] = [
             ("finisher", self._finisher.is_alive),
             ("heart", self.heart.is_alive),
