@@ -29,7 +29,7 @@ class _WorkerNode(Protocol):
 
 _RESOURCES = pytest.StashKey[ExitStack]()
 _DATABASES = pytest.StashKey[Databases]()
-_SERVER_SETTINGS = {"max_connections": "300"}
+_SERVER_SETTINGS = {"log_checkpoints": "off", "max_connections": "300"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
