@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 import structlog
 
+from sweephand.dispatcher.lease import Moment
 from sweephand.model.errors import SettingsError
 from sweephand.model.lease import LeaseRecord, LeaseTimings, StoredLease
 from sweephand.telemetry.labels import AcquiredHow, LostReason
@@ -410,6 +411,24 @@ def test_a_thawed_leader_whose_term_stands_goes_on(watched: ElectionWorld) -> No
 
     assert leader.elector.status.is_confirmed
     assert leader.observer.losses == []
+
+
+def test_the_flag_goes_before_the_work(watched: ElectionWorld) -> None:
+    leader, _ = leader_and_follower(watched)
+    watched.slow_down(leader, ending_seconds=4.0)
+    taken = watched.server.get()
+    watched.server.replace(taken, LeaseRecord("intruder", 15, acquired_at=None, renewed_at=None, transitions=9))
+
+    watched.world.advance(0.2)
+
+    assert not leader.elector.status.is_confirmed
+    assert not leader.elector.status.is_leader
+
+
+def test_a_sleep_of_the_machine_counts_as_time() -> None:
+    asleep_for_a_minute = Moment(100.0, boot=1000.0).elapsed(until=Moment(101.0, boot=1061.0))
+
+    assert asleep_for_a_minute == 61.0
 
 
 def test_a_frozen_leader_is_not_confirmed_whoever_asks(watched: ElectionWorld) -> None:

@@ -149,7 +149,8 @@ class Dispatcher:
         from sweephand.dispatcher.kubernetes import KubernetesLease
         from sweephand.dispatcher.operator import run_operator
 
-        access = ApiAccess.in_cluster(os.environ)
+        url = self._settings.kubernetes_api_url
+        access = ApiAccess(url) if url else ApiAccess.in_cluster(os.environ)
         namespace = self._settings.lease_namespace
         if namespace is None:
             raise SettingsError("SWEEPHAND_LEASE_NAMESPACE is not set, and no service account says it; set it, or the elector")

@@ -111,6 +111,10 @@ class Settings(BaseSettings):
     lease_namespace: str | None = Field(default_factory=default_lease_namespace, min_length=1, max_length=63)
     """The Kubernetes namespace of the Lease. None only outside of a cluster: the service account's by default."""
 
+    kubernetes_api_url: str | None = Field(default=None, pattern=r"^https?://[^\s/]+/?$")
+    """Where the Kubernetes API server is, asked without a token: for example `http://127.0.0.1:8001` of a `kubectl proxy`.
+    None: as Kubernetes tells each pod, with the token of its service account."""
+
     lease_duration_seconds: int = Field(default=15, ge=1, le=3600)
     """How long the others wait after the leader's last renewal, in whole seconds. client-go's number: long enough for a
     slow API server, short enough that a killed leader costs no more than a quarter of a minute."""
