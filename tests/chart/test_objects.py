@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.chart.kubernetes_schemas import write_schemas
-from tests.chart.programs import CHART, KUBERNETES_VERSION, KUBERNETES_VERSIONS, run
+from tests.chart.programs import CHART, KUBERNETES_VERSION, KUBERNETES_VERSIONS, run, run_anyway
 from tests.chart.rendering import CI_FILES, OPERATORS, Object, containers_of, render, render_text
 
 ci_files = pytest.mark.parametrize("values", CI_FILES, ids=lambda path: path.stem)
@@ -36,6 +36,24 @@ def test_every_object_is_valid(version: str, tmp_path: Path) -> None:
         "-schema-location", f"{_CRD_SCHEMAS}/{{{{.Group}}}}/{{{{.ResourceKind}}}}_{{{{.ResourceAPIVersion}}}}.json",
         manifests,
     ])  # fmt: skip
+
+
+def test_a_field_that_kubernetes_does_not_know_would_be_found(tmp_path: Path) -> None:
+    write_schemas("1.34.0", {"deployment"}, target=tmp_path)
+    settings = ["pod.extraVolumes[0].name=x", "pod.extraVolumes[0].emptyDirr.medium=Memory"]
+    text = render_text(CHART / "ci" / "default.yaml", settings=settings, api_versions=())
+    command = [
+        "kubeconform",
+        "-strict",
+        "-ignore-missing-schemas",
+        "-schema-location",
+        f"{tmp_path}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json",
+    ]
+
+    ended = run_anyway(command, text=text)
+
+    assert ended.returncode != 0
+    assert "additional properties 'emptyDirr' not allowed" in ended.stdout
 
 
 @ci_files
