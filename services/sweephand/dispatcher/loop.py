@@ -83,8 +83,10 @@ class TickLoop:
                         self._start_if_due(group, sweep, snapshot)
                     seconds = self._seconds_to_next(snapshot)
                 self._leadership.beat()
+                # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the wake-up.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), seconds)
+                    async with asyncio.timeout(seconds):
+                        await self._wake.wait()
 
     def _start_if_due(self, group: asyncio.TaskGroup, sweep: Sweep, snapshot: sweeps.Snapshot) -> None:
         state = snapshot.states.get(sweep.name)

@@ -41,9 +41,10 @@ async def bounded(connection: psycopg.AsyncConnection, work: Coroutine[object, o
 
 async def _end(connection: psycopg.AsyncConnection, task: "asyncio.Future[T]") -> None:
     try:
-        with suppress(psycopg.Error):
-            await connection.cancel_safe(timeout=_CANCEL_SECONDS)
-        await asyncio.wait({task}, timeout=_CANCEL_SECONDS)
+        if not task.done():
+            with suppress(psycopg.Error):
+                await connection.cancel_safe(timeout=_CANCEL_SECONDS)
+            await asyncio.wait({task}, timeout=_CANCEL_SECONDS)
     finally:
         if not task.done():
             _cut(connection)
