@@ -18,9 +18,9 @@ def test_a_sweeps_job_names_its_tick_in_code_and_logs(
 
     told = worker.wait_for_log(": told")
     (job,) = stored_jobs(conn)
-    about = f"job={job.id} kind=tell_context attempt=1 tick={tick_id}"
-    assert f"info {about}: told told_id={job.id} told_attempt=1 told_tick={tick_id} product_id=7" in told
-    assert f"info {about} product_id=7: started" in worker.log
+    about = f"job={job.id} kind=tell_context attempt=1"
+    assert f"info {about} tick={tick_id}: told told_id={job.id} told_attempt=1 told_tick={tick_id} product_id=7" in told
+    assert f"info {about} product_id=7: started tick={tick_id}" in worker.log
     worker.wait_for_log(f"info {about} product_id=7: completed")
 
 

@@ -109,7 +109,8 @@ class _Operator:
                 if failure is not None:
                     self._log.warning("watch_failed", error=repr(failure))
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self._is_stopping.wait(), next(backoffs))
+                        async with asyncio.timeout(next(backoffs)):
+                            await self._is_stopping.wait()
         finally:
             await self._stop()  # kopf's cleanup has done it already, unless kopf was not there
             for number in _STOP_SIGNALS:

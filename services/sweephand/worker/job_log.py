@@ -40,7 +40,8 @@ class JobLog:
         if self._told <= JOBS_PER_SECOND:
             attempt.is_logged = True
             attempt.log_facts = {name: value for name, value in arguments.items() if _is_fact(value)}
-            self._bound(attempt).info("started")
+            tick_id = attempt.claimed.tick_id
+            self._bound(attempt).info("started", **({} if tick_id is None else {"tick": tick_id}))
 
     def completed(self, attempt: Attempt) -> None:
         """Log that an attempt completed, if its start was told of."""
@@ -80,9 +81,8 @@ class JobLog:
 
     def _bound(self, attempt: Attempt) -> structlog.stdlib.BoundLogger:
         claimed = attempt.claimed
-        tick = {} if claimed.tick_id is None else {"tick": claimed.tick_id}
         log: structlog.stdlib.BoundLogger = structlog.get_logger().bind(
-            job=claimed.job_id, kind=claimed.kind, attempt=claimed.attempt, **tick, **attempt.log_facts
+            job=claimed.job_id, kind=claimed.kind, attempt=claimed.attempt, **attempt.log_facts
         )
         return log
 
