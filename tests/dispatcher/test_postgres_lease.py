@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import psycopg
@@ -71,7 +72,10 @@ async def test_a_request_that_waits_for_a_lock_ends_at_once_when_cancelled(
 
 
 async def test_a_silent_database_ends_no_deadline() -> None:
-    async def say_nothing(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    writers: list[asyncio.StreamWriter] = []
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         await reader.read()
 
     server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
@@ -86,6 +90,10 @@ async def test_a_silent_database_ends_no_deadline() -> None:
     assert loop.time() - began_at < 1
     await lease.close()
     server.close()
+    for writer in writers:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 async def test_nobody_listening_is_unavailable() -> None:
