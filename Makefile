@@ -1,5 +1,6 @@
 # Everything runs from .venv, which the first command that needs it makes; see `make help`.
-# PYTHON: the interpreter to make it with. JOBS: how many test processes; more than cores, since tests wait a lot. ARGS: more for pytest, for example ARGS="-k backoff".
+# PYTHON: the interpreter to make it with. JOBS: how many test processes; more than cores, since tests wait a lot.
+# ARGS: more for pytest, for example ARGS="-k backoff".
 # COUNT: how many products to get stuck.
 PYTHON ?= python3
 JOBS ?= 3
