@@ -10,7 +10,7 @@ COUNT ?= 5
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: bench help demo stuck dev test lint chart venv broken-venv
+.PHONY: bench docs help demo stuck dev test lint chart venv broken-venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ chart: .venv/made build/kubernetes-schemas/made ## Check chart, manifests, rules
 
 bench: .venv/made ## Measure what was promised, as ratios in one run (ARGS="peers" compares with other job systems)
 	@$(PY) -m tests.bench $(ARGS)
+
+docs: .venv/made ## Write the pages of docs/ that are made from code: commands, settings, states, chart values
+	@$(PY) tools/refresh_reference
+	@$(PY) tools/make_values_page
 
 venv: .venv/made ## Make or refresh .venv, the virtual environment that all else uses
 
