@@ -1,6 +1,7 @@
 """The dispatcher process: contend for the lease, lead while holding it, and export the backlog in any case."""
 
 import asyncio
+import math
 import os
 import signal
 from contextlib import ExitStack, suppress
@@ -20,7 +21,7 @@ from sweephand.model.errors import SettingsError
 from sweephand.model.lease import LeaseStore, LeaseTimings
 from sweephand.postgres.lease_row import PostgresLease
 from sweephand.settings import ElectorKind, Settings
-from sweephand.telemetry import BacklogMetrics, DatabaseMetrics, DispatcherMetrics, LeaderMetrics, create_registry
+from sweephand.telemetry import BacklogMetrics, ClockReference, DatabaseMetrics, DispatcherMetrics, LeaderMetrics, create_registry
 from sweephand.web.database_watch import DatabaseWatch
 from sweephand.web.endpoints import serve_endpoints
 
@@ -156,6 +157,8 @@ class Dispatcher:
             raise SettingsError("SWEEPHAND_LEASE_NAMESPACE is not set, and no service account says it; set it, or the elector")
         lease_name = self._settings.lease_name_for(self._app.name)
         store = KubernetesLease(access, namespace=namespace, name=lease_name, labels=_LEASE_LABELS)
+        offset = self._metrics.clock_offset_seconds.labels(ClockReference.APISERVER.value)
+        offset.set_function(lambda: math.nan if store.clock_offset_seconds is None else store.clock_offset_seconds)
         try:
             await run_operator(
                 access,
