@@ -34,7 +34,6 @@ class LostReason(StrEnum):
 
     SHUTDOWN = "shutdown"
     TAKEN = "taken"
-    DELETED = "deleted"
     FENCED = "fenced"
     FORBIDDEN = "forbidden"
     STUCK = "stuck"
