@@ -243,27 +243,27 @@ class ElectionWorld:
             raise AssertionError(f"{[replica.name for replica in confirmed]} are confirmed at once")
 
     def _judge_losses(self, replica: Replica) -> None:
-        """A leader stands down for a reason that is real, and an API server that does not answer is none."""
         for _, reason in replica.observer.losses[replica.judged_losses :]:
-            match reason:
-                case LostReason.TAKEN:
-                    gained_at = replica.observer.gained[-1][0]
-                    is_real = any(at > gained_at - 0.02 and name != replica.name for at, name in self.server.holders)
-                case LostReason.FENCED | LostReason.FROZEN:
-                    is_real = self.database.term > replica.dispatcher.last_term
-                case LostReason.FORBIDDEN:
-                    is_real = Fault.FORBIDDEN in replica.suffered
-                case LostReason.SHUTDOWN:
-                    is_real = "stop" in replica.suffered
-                case LostReason.STUCK:
-                    # Work that fails and then takes long to end makes no progress either.
-                    is_real = bool({"stall", "slow end"} & replica.suffered)
-                case LostReason.ERROR:
-                    is_real = bool({"database", "freeze"} & replica.suffered)
-                case _:
-                    is_real = False
-            assert is_real, f"{replica.name} stood down: {reason}"
+            assert self._is_real(replica, reason), f"{replica.name} stood down: {reason}"
         replica.judged_losses = len(replica.observer.losses)
+
+    def _is_real(self, replica: Replica, reason: LostReason) -> bool:
+        """A leader stands down for a reason that is real, and an API server that does not answer is none."""
+        match reason:
+            case LostReason.TAKEN:
+                gained_at = replica.observer.gained[-1][0]
+                return any(at > gained_at - 0.02 and name != replica.name for at, name in self.server.holders)
+            case LostReason.FENCED | LostReason.FROZEN:
+                return self.database.term > replica.dispatcher.last_term
+            case LostReason.FORBIDDEN:
+                return Fault.FORBIDDEN in replica.suffered
+            case LostReason.SHUTDOWN:
+                return "stop" in replica.suffered
+            case LostReason.STUCK:
+                # Work that fails and then takes long to end makes no progress either.
+                return bool({"stall", "slow end"} & replica.suffered)
+            case LostReason.ERROR:
+                return bool({"database", "freeze"} & replica.suffered)
 
     def _is_excused(self, replica: Replica) -> bool:
         """What nobody can know: a process that never saw the lease, or a lease that was gone before anybody looked."""
