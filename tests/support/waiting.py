@@ -10,16 +10,16 @@ T = TypeVar("T")
 _POLL_SECONDS = 0.01
 
 
-def until(condition: Callable[[], T], *, deadline_seconds: float = 10, message: str) -> T:
+def until(condition: Callable[[], T], *, deadline_seconds: float = 10, every_seconds: float = _POLL_SECONDS, message: str) -> T:
     """Return the condition's first true value; fail with the message if there is none before the deadline.
 
-    The condition is asked at once, then a hundred times a second. What it raises is not caught.
+    The condition is asked at once, then every so often. What it raises is not caught.
     """
     deadline = time.monotonic() + deadline_seconds
     while not (value := condition()):
         if time.monotonic() >= deadline:
             raise AssertionError(_give_up(message, deadline_seconds=deadline_seconds, value=value))
-        time.sleep(_POLL_SECONDS)  # noqa: TID251
+        time.sleep(every_seconds)  # noqa: TID251
     return value
 
 

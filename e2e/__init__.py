@@ -1,0 +1,9 @@
+"""End to end: the release on a real cluster, or its processes here, under the faults that production has.
+
+`make e2e` runs it all on a kind cluster of its own; `make e2e ON=processes` runs what needs no cluster, in a minute or two.
+
+system/     what the cases use: `shop.py` says what can be asked of a shop and done to it; `cluster_shop.py` and
+            `process_shop.py` do it; `ledger.py` reads what the database holds, `scrapes.py` what Prometheus recorded.
+report/     draws the page of a run: for each case a timeline of leader, ticks, enqueued, skipped and missed.
+test_*.py   one file for each promise or fault.
+"""

@@ -1,0 +1,111 @@
+"""Fixtures of the end-to-end cases: the shop of a case's group, and the case itself, written down when it ends.
+
+A file names its group with `pytest.mark.xdist_group`; a group's cases share one shop and run one after the other, groups beside
+each other. A file that asks for `shop` alone also runs without a cluster, with `--on=processes`.
+"""
+
+import json
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.system.case import Case
+from e2e.system.cluster_prometheus import ClusterPrometheus
+from e2e.system.cluster_shop import ClusterShop
+from e2e.system.commands import REPOSITORY
+from e2e.system.evidence import collect
+from e2e.system.process_shop import ProcessShop
+from e2e.system.shop import Shop
+
+BUILD = REPOSITORY / "build" / "e2e"
+SHOPS = ("ticks", "jobs", "quiet", "closed", "sweephand")
+"""The namespaces of all shops, for Prometheus, which is told of them at the start."""
+VALUES: dict[str, dict[str, object]] = json.loads((Path(__file__).parent / "shops.json").read_text(encoding="utf-8"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--on", choices=("cluster", "processes"), default="processes", help="where the shop runs")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--on") == "processes":
+        needs_cluster = [item for item in items if "cluster_shop" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=needs_cluster)
+        items[:] = [item for item in items if item not in needs_cluster]
+
+
+@pytest.fixture(scope="session")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterPrometheus]:
+    """The cluster's Prometheus, which `python -m e2e` has installed."""
+    found = ClusterPrometheus(tmp_path_factory.mktemp("prometheus"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def cluster_shops() -> Iterator[dict[str, ClusterShop]]:
+    """The shops that this process has installed, by group."""
+    shops: dict[str, ClusterShop] = {}
+    yield shops
+    for shop in shops.values():
+        shop.close()
+
+
+@pytest.fixture
+def cluster_shop(
+    request: pytest.FixtureRequest,
+    cluster_shops: dict[str, ClusterShop],
+    prometheus: ClusterPrometheus,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> ClusterShop:
+    """The shop of this case's group, on the cluster, installed by the first case that asks."""
+    group = _group(request)
+    if group not in cluster_shops:
+        directory = tmp_path_factory.mktemp(group)
+        shop = ClusterShop(group, directory=directory, prometheus=prometheus, values=VALUES.get(group, {}))
+        shop.install()
+        cluster_shops[group] = shop
+    return cluster_shops[group]
+
+
+@pytest.fixture
+def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
+    """The shop of this case's group, wherever this run has it."""
+    if request.config.getoption("--on") == "cluster":
+        found: ClusterShop = request.getfixturevalue("cluster_shop")
+        yield found
+        return
+    directory: Path = request.getfixturevalue("tmp_path")
+    with ProcessShop(directory, values=VALUES.get(_group(request), {})) as running:
+        yield running
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call":
+        item.stash[_FAILED] = report.failed
+    return report
+
+
+_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest, shop: Shop) -> Iterator[Case]:
+    """The case that the test is: see `Case`. Its title is the first line of the module's docstring."""
+    name = request.node.name.removeprefix("test_")
+    title = (request.module.__doc__ or name).splitlines()[0]
+    running = Case.begin(shop, name=name, title=title)
+    yield running
+    has_failed = request.node.stash.get(_FAILED, True)
+    if has_failed:
+        collect(shop, BUILD / "evidence" / name, since=running.began_at)
+    running.end(BUILD / "cases", outcome="failed" if has_failed else "passed")
+
+
+def _group(request: pytest.FixtureRequest) -> str:
+    marker = request.node.get_closest_marker("xdist_group")
+    assert marker is not None, "name the group of this file: pytestmark = pytest.mark.xdist_group(...)"
+    return str(marker.args[0])

@@ -1,0 +1,34 @@
+"""The dispatchers are rolled: the lead is handed over, and not one tick is missed."""
+
+import pytest
+
+from e2e.system.case import Case
+
+pytestmark = pytest.mark.xdist_group("ticks")
+
+
+def test_rolling_update(case: Case) -> None:
+    before = case.shop.ledger.term()
+
+    case.shop.roll_dispatchers()
+
+    after = case.shop.ledger.wait_for_term(before)
+    stuck = case.shop.ledger.insert_stuck(3)
+    case.shop.ledger.wait_until_published(stuck)
+    case.figures["terms"] = after.term - before.term
+    assert case.missed() == 0
+    assert set(case.shop.ledger.executions(stuck).values()) == {1}
+    case.check_metrics_agree()
+    assert "SweephandTickMissed" not in case.check_alerts()
+
+
+def test_sigterm_of_the_leader(case: Case) -> None:
+    before = case.shop.ledger.term()
+
+    told_at = case.shop.stop_leader()
+
+    after = case.shop.ledger.wait_for_term(before)
+    case.figures["hand_over_seconds"] = (after.since - told_at).total_seconds()
+    case.shop.ledger.wait_for_dispatch(since=after.since)
+    assert case.missed() == 0
+    assert "SweephandTickMissed" not in case.check_alerts()
