@@ -5,5 +5,6 @@
 system/     what the cases use: `shop.py` says what can be asked of a shop and done to it; `cluster_shop.py` and
             `process_shop.py` do it; `ledger.py` reads what the database holds, `scrapes.py` what Prometheus recorded.
 report/     draws the page of a run: for each case a timeline of leader, ticks, enqueued, skipped and missed.
-test_*.py   one file for each promise or fault.
+ticks/      promises of the dispatchers, one file for each promise or fault; jobs/ of workers and PostgreSQL; objects/ of what
+            chart and manifests make; whole_cluster/ under faults that befall every shop of a cluster.
 """

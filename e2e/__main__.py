@@ -23,7 +23,7 @@ from e2e.system.commands import REPOSITORY, CommandError, run
 IMAGES = ("sweephand:e2e", "sweephand:e2e-next")
 PUBLIC_IMAGES = ("postgres:17", PROMETHEUS_IMAGE)
 PROGRAMS = ("docker", "kind", "kubectl", "helm")
-GROUPS = 3
+GROUPS = ("ticks", "jobs", "objects")
 _REPORT = REPOSITORY / "docs" / "e2e-report"
 
 
@@ -37,7 +37,7 @@ def main() -> int:
     shutil.rmtree(BUILD, ignore_errors=True)
     BUILD.mkdir(parents=True)
     if options.on == "processes":
-        status = _pytest("--on=processes", "--numprocesses=2", "--dist=load", *pytest_arguments)
+        status = _run_groups("processes", pytest_arguments)
     else:
         status = _run_on_cluster(is_kept=options.keep, arguments=pytest_arguments)
     is_whole = options.on == "cluster" and not pytest_arguments and not status
@@ -56,16 +56,13 @@ def _run_on_cluster(*, is_kept: bool, arguments: list[str]) -> int:
     os.environ["KUBECONFIG"] = str(BUILD.parent / "kubeconfig")
     try:
         _prepare()
-        # Groups of cases run beside each other, each with a shop of its own; what befalls the whole cluster comes last, alone.
-        beside = _pytest("--on=cluster", "-m", "not whole_cluster", f"--numprocesses={GROUPS}", "--dist=loadgroup", *arguments)
-        alone = _pytest("--on=cluster", "-m", "whole_cluster", *arguments)
+        return _run_groups("cluster", arguments)
     except CommandError as error:
         _say(f"error: {error}")
         return 1
     finally:
         if not is_kept:
             run("kind", "delete", "cluster", "--name", nodes.CLUSTER)
-    return beside or alone
 
 
 def _prepare() -> None:
@@ -104,10 +101,32 @@ def _build_images() -> None:
             run("docker", "pull", "--quiet", image, deadline_seconds=900)
 
 
-def _pytest(*arguments: str) -> int:
-    done = subprocess.run([sys.executable, "-m", "pytest", "e2e", "-p", "no:randomly", *arguments], cwd=REPOSITORY, check=False)
-    # 5: no case was chosen.
-    return 0 if done.returncode == 5 else done.returncode
+def _run_groups(place: str, arguments: list[str]) -> int:
+    """Run the groups of cases beside each other, each with a shop of its own; then, alone, what befalls a whole cluster."""
+    with ThreadPoolExecutor() as pool:
+        statuses = list(pool.map(lambda group: _run_group(group, place, arguments), GROUPS))
+    statuses.append(_run_group("whole_cluster", place, arguments))
+    return max(statuses)
+
+
+def _run_group(group: str, place: str, arguments: list[str]) -> int:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        f"e2e/{group}",
+        f"--on={place}",
+        "-p",
+        "no:randomly",
+        "-q",
+        "--timeout=900",
+        *arguments,
+    ]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        for line in running.stdout or ():
+            _say(f"{group:13} {line.rstrip()}")
+    # 5: it has no case of those that were asked for.
+    return 0 if running.returncode == 5 else running.returncode
 
 
 def _say(text: str) -> None:

@@ -1,11 +1,13 @@
 """Fixtures of the end-to-end cases: the shop of a case's group, and the case itself, written down when it ends.
 
-A file names its group with `pytest.mark.xdist_group`; a group's cases share one shop and run one after the other, groups beside
-each other. A file that asks for `shop` alone also runs without a cluster, with `--on=processes`.
+Each directory is a group: its cases run one after the other, groups beside each other. They share one shop, with the directory's
+name unless `pytest.mark.shop` gives another; its values are in shops.json. A case that asks for no `cluster_shop` also runs without a
+cluster, with `--on=processes`.
 """
 
 import json
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,10 @@ VALUES: dict[str, dict[str, object]] = json.loads((Path(__file__).parent / "shop
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--on", choices=("cluster", "processes"), default="processes", help="where the shop runs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "shop(name): the shop of these cases, where it is not the directory's")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -60,25 +66,35 @@ def cluster_shop(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> ClusterShop:
     """The shop of this case's group, on the cluster, installed by the first case that asks."""
-    group = _group(request)
-    if group not in cluster_shops:
-        directory = tmp_path_factory.mktemp(group)
-        shop = ClusterShop(group, directory=directory, prometheus=prometheus, values=VALUES.get(group, {}))
+    name = _name(request)
+    if name not in cluster_shops:
+        directory = tmp_path_factory.mktemp(name)
+        shop = ClusterShop(name, directory=directory, prometheus=prometheus, values=VALUES.get(name, {}))
         shop.install()
-        cluster_shops[group] = shop
-    return cluster_shops[group]
+        cluster_shops[name] = shop
+    return cluster_shops[name]
+
+
+@pytest.fixture(scope="session")
+def process_shops() -> Iterator[dict[str, ProcessShop]]:
+    """The shops that run as processes of this one, by name."""
+    shops: dict[str, ProcessShop] = {}
+    with ExitStack() as running:
+        yield shops
+        for shop in shops.values():
+            running.push(shop)
 
 
 @pytest.fixture
-def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
-    """The shop of this case's group, wherever this run has it."""
+def shop(request: pytest.FixtureRequest, process_shops: dict[str, ProcessShop], tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """The shop of this case, wherever this run has it."""
     if request.config.getoption("--on") == "cluster":
         found: ClusterShop = request.getfixturevalue("cluster_shop")
-        yield found
-        return
-    directory: Path = request.getfixturevalue("tmp_path")
-    with ProcessShop(directory, values=VALUES.get(_group(request), {})) as running:
-        yield running
+        return found
+    name = _name(request)
+    if name not in process_shops:
+        process_shops[name] = ProcessShop(tmp_path_factory.mktemp(name), values=VALUES.get(name, {})).__enter__()
+    return process_shops[name]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -105,7 +121,6 @@ def case(request: pytest.FixtureRequest, shop: Shop) -> Iterator[Case]:
     running.end(BUILD / "cases", outcome="failed" if has_failed else "passed")
 
 
-def _group(request: pytest.FixtureRequest) -> str:
-    marker = request.node.get_closest_marker("xdist_group")
-    assert marker is not None, "name the group of this file: pytestmark = pytest.mark.xdist_group(...)"
-    return str(marker.args[0])
+def _name(request: pytest.FixtureRequest) -> str:
+    marker = request.node.get_closest_marker("shop")
+    return str(marker.args[0]) if marker else request.path.parent.name

@@ -10,8 +10,7 @@ from itertools import pairwise
 import psycopg
 from psycopg.rows import class_row
 
-from storefront.adapters.postgres.engine import postgres_engine
-from storefront.adapters.postgres.stuck_publications import insert_stuck_products
+from storefront.adapters.postgres.stuck_publications import GRACE
 from sweephand.model.errors import DatabaseError
 from sweephand.postgres.connect import connect
 from tests.support.waiting import until
@@ -119,13 +118,29 @@ class Ledger:
             assert len(planned) == wanted, f"{wanted - len(planned)} planned ticks have no row"
         return ticks
 
-    def insert_stuck(self, count: int) -> tuple[int, ...]:
-        """Insert products that the sweep will find, as if their jobs were lost; return their ids."""
-        engine = postgres_engine(self._database_url())
-        try:
-            return tuple(int(product_id) for product_id in insert_stuck_products(engine, count=count))
-        finally:
-            engine.dispose()
+    def insert_stuck(self, count: int, *, in_seconds: float = 0) -> tuple[int, ...]:
+        """Insert products that the sweep will find, as if their jobs were lost, in a while or at once; return their ids."""
+        return tuple(
+            self._numbers(
+                """
+                INSERT INTO storefront.product (name, description, price_cents, created_at)
+                SELECT 'Stuck product', 'Its publication was lost', 100, now() - %s + make_interval(secs => %s)
+                FROM generate_series(1, %s) RETURNING id
+                """,
+                GRACE,
+                in_seconds,
+                count,
+            )
+        )
+
+    def published_at(self, product_ids: Sequence[int]) -> list[datetime]:
+        """Return when the published ones of the products were published."""
+        with self.connection() as connection:
+            rows = connection.execute(
+                "SELECT published_at FROM storefront.product WHERE id = ANY (%s) AND published_at IS NOT NULL",
+                (list(product_ids),),
+            ).fetchall()
+        return [moment for (moment,) in rows]
 
     def unpublished(self, product_ids: Sequence[int]) -> list[int]:
         """Return those of the products that are not published."""
@@ -163,9 +178,9 @@ class Ledger:
             ).fetchall()
         return Counter({str(outcome): int(count) for outcome, count in rows})
 
-    def running_jobs(self) -> int:
-        """Return how many jobs run now."""
-        return self._numbers("SELECT count(*) FROM sweephand.job WHERE state = 'running'")[0]
+    def jobs(self, state: str, *, kind: str = "publish_product") -> int:
+        """Return how many jobs of a kind are in a state."""
+        return self._numbers("SELECT count(*) FROM sweephand.job WHERE state = %s AND kind = %s", state, kind)[0]
 
     @contextmanager
     def read_only(self) -> Iterator[None]:

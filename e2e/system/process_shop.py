@@ -1,9 +1,12 @@
 """Run a shop as processes of this machine, on an embedded PostgreSQL, with a Lease on a fake API server."""
 
+import json
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -12,11 +15,11 @@ from typing import Self
 import httpx
 
 from e2e.system.cluster_prometheus import RELEASE, shop_rules
-from e2e.system.kubernetes import as_mapping, at
+from e2e.system.kubernetes import as_list, as_mapping, at
 from e2e.system.ledger import Ledger
 from e2e.system.process_prometheus import ProcessPrometheus
 from e2e.system.scrapes import Scrapes
-from e2e.system.shop import Diary, Timings
+from e2e.system.shop import Diary, Load, Timings
 from sweephand.postgres.embedded import EmbeddedPostgres
 from tests.support.fake_lease_api import ApiFault, FakeLeaseApi
 from tests.support.processes import Commands, RunningCommand
@@ -25,7 +28,7 @@ from tests.support.waiting import until
 APP = "storefront.app:create_app"
 NAMESPACE = "processes"
 LEASE = f"{RELEASE}-sweephand-dispatcher"
-_TIMINGS = Timings(lease=3, retry=0.5, interval=1)
+_TIMINGS = Timings(lease=3, retry=0.5, interval=1, outage=10, silence=4, long_job=5)
 _START_SECONDS = 60
 
 
@@ -36,11 +39,8 @@ class ProcessShop:
         """Describe the shop; entering it starts it. Of the chart's `values` those of `app.env` count."""
         self._directory = directory
         self._app_env = {name: str(value) for name, value in as_mapping(at(values, "app", "env")).items()}
-        self.timings = Timings(
-            lease=_TIMINGS.lease,
-            retry=_TIMINGS.retry,
-            interval=float(self._app_env.get("STUCK_PUBLICATIONS_SCAN_INTERVAL", _TIMINGS.interval)),
-        )
+        interval = float(self._app_env.get("STUCK_PUBLICATIONS_SCAN_INTERVAL", _TIMINGS.interval))
+        self.timings = replace(_TIMINGS, interval=interval)
         self.diary = Diary()
         self._resources = ExitStack()
         self._postgres = EmbeddedPostgres(is_durable=False)
@@ -71,17 +71,38 @@ class ProcessShop:
         self._resources.close()
 
     def create_product(self) -> int:
-        found = re.search(r"url=(\S+)", self._running["api"][0].wait_for_log("url=", deadline_seconds=_START_SECONDS))
-        assert found
+        url = self._api_url()
         product = {"name": "Lamp", "description": "Bright", "price_cents": 100}
 
         def try_to_create() -> int | None:
-            answer = httpx.post(f"{found[1]}/api/v1/products", json=product, timeout=10)
+            answer = httpx.post(f"{url}/api/v1/products", json=product, timeout=10)
             return int(str(as_mapping(answer.json())["id"])) if answer.status_code == 201 else None
 
         made = until(try_to_create, deadline_seconds=60, every_seconds=0.2, message="POST /api/v1/products answers 201")
         assert made is not None
         return made
+
+    @contextmanager
+    def load(self, *, per_second: float) -> Iterator[Load]:
+        load = Load()
+        program = Path(__file__).parents[1] / "load.py"
+        command = [sys.executable, str(program), self._api_url(), f"{per_second:g}"]
+        running = RunningCommand.start(command, env={}, log_path=self._directory / "load.log")
+        try:
+            running.wait_for_log("load begins")
+            self.diary.note(f"{per_second:g} products a second are created")
+            yield load
+            running.kill(signal.SIGTERM)
+            running.wait()
+            said = as_mapping(json.loads(running.log.splitlines()[-1]))
+        finally:
+            running.destroy()
+        load.created.extend(int(str(one)) for one in as_list(said["created"]))
+        load.refused.extend(str(one) for one in as_list(said["refused"]))
+        self.diary.note(f"{len(load.created)} products were created, {len(load.refused)} requests refused")
+
+    def readiness(self, component: str) -> str:
+        return httpx.get(f"{_metrics_url(self._running[component][0])}/readyz", timeout=20).text
 
     def lease_holder(self) -> str | None:
         return self._api_server.holder(LEASE) or None
@@ -132,6 +153,24 @@ class ProcessShop:
 
     def scale_workers(self, count: int) -> None:
         self._scale("worker", count)
+
+    def replace_workers(self) -> None:
+        self.diary.note("rolling update of the workers")
+        for old in tuple(self._running["worker"]):
+            self._start("worker")
+            self._end(old, "worker")
+        self.diary.note("the workers are new")
+
+    @contextmanager
+    def slow_warehouse(self) -> Iterator[None]:
+        delay = f"{self.timings.long_job:g}"
+        self._app_env |= {"WAREHOUSE_MIN_DELAY": delay, "WAREHOUSE_MAX_DELAY": delay}
+        self.replace_workers()
+        try:
+            yield
+        finally:
+            del self._app_env["WAREHOUSE_MIN_DELAY"], self._app_env["WAREHOUSE_MAX_DELAY"]
+            self.replace_workers()
 
     def api_server_paused(self) -> "_Fault":
         return _Fault(self, ApiFault.HANG, "the API server is paused", "the API server answers again")
@@ -184,14 +223,16 @@ class ProcessShop:
             **self._app_env,
         }
         started = self._commands.start(component, app=APP, env=env)
-        port = re.search(r"metrics_port=(\d+)", started.wait_for_log("metrics_port=", deadline_seconds=_START_SECONDS))
-        assert port
-        until(
-            _is_ready(f"http://127.0.0.1:{port[1]}/readyz"), deadline_seconds=_START_SECONDS, every_seconds=0.1, message="ready"
-        )
+        url = _metrics_url(started)
+        until(_is_ready(url), deadline_seconds=_START_SECONDS, every_seconds=0.1, message=f"{started.name} is ready")
         self._running[component].append(started)
-        self._prometheus.add(started.name, component=component, address=f"127.0.0.1:{port[1]}")
+        self._prometheus.add(started.name, component=component, address=url.removeprefix("http://"))
         return started
+
+    def _api_url(self) -> str:
+        found = re.search(r"url=(\S+)", self._running["api"][0].wait_for_log("url=", deadline_seconds=_START_SECONDS))
+        assert found
+        return found[1]
 
     def _end(self, running: RunningCommand, component: str) -> None:
         running.kill(signal.SIGTERM)
@@ -237,10 +278,16 @@ class _Fault:
         self._shop.diary.note(self._ended)
 
 
+def _metrics_url(running: RunningCommand) -> str:
+    port = re.search(r"metrics_port=(\d+)", running.wait_for_log("metrics_port=", deadline_seconds=_START_SECONDS))
+    assert port
+    return f"http://127.0.0.1:{port[1]}"
+
+
 def _is_ready(url: str) -> Callable[[], bool]:
     def ask() -> bool:
         try:
-            return httpx.get(url, timeout=5).status_code == 200
+            return httpx.get(f"{url}/readyz", timeout=5).status_code == 200
         except httpx.HTTPError:
             return False
 

@@ -79,6 +79,12 @@ class Scrapes:
         """Return the alerts whose expression became true after a moment, however briefly: before any `for` of theirs."""
         return {name for name, expression in self._expressions.items() if self._became_true(expression, since=since)}
 
+    def alerts_fired(self, *, since: datetime) -> set[str]:
+        """Return the alerts that fired after a moment: whose expression was true for as long as their `for` says."""
+        selector = ",".join(f'{name}="{value}"' for name, value in self._scope.items())
+        firing = self._range(f'ALERTS{{{selector},alertstate="firing"}}', since=since)
+        return {str(at(one, "metric", "alertname")) for one in firing}
+
     def wait_for_alert(self, name: str, *, since: datetime) -> None:
         """Wait until an alert's expression is true over what was scraped since a moment."""
         until(

@@ -17,6 +17,12 @@ class Timings:
     retry: float
     interval: float
     """Between two ticks of the sweep."""
+    outage: float
+    """How long something is away for long: many leases, and many ticks."""
+    silence: float
+    """How long the API server is away at a time: some leases."""
+    long_job: float
+    """How long a job takes that outlives a probe's patience, and ends within a worker's grace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,14 @@ class Diary:
         event = Event(datetime.now(UTC), text)
         self.events.append(event)
         return event.at
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Be what customers did meanwhile: the products that they created, and what they were told when they could not."""
+
+    created: list[int] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
 
 
 class Shop(Protocol):
@@ -68,6 +82,14 @@ class Shop(Protocol):
 
     def create_product(self) -> int:
         """Create a product over the API, which enqueues its publication; returns its id."""
+        ...
+
+    def load(self, *, per_second: float) -> AbstractContextManager[Load]:
+        """Let customers create products for the block. What they did is in the load once the block has ended."""
+        ...
+
+    def readiness(self, component: str) -> str:
+        """Return what a running process of a component (api, worker, dispatcher) answers to /readyz."""
         ...
 
     def lease_holder(self) -> str | None:
@@ -108,6 +130,14 @@ class Shop(Protocol):
 
     def scale_workers(self, count: int) -> None:
         """Run this many workers, and wait until they are there, or gone."""
+        ...
+
+    def slow_warehouse(self) -> AbstractContextManager[None]:
+        """Let each publication take as long as a long job for the block; workers are replaced for it, before and after."""
+        ...
+
+    def replace_workers(self) -> None:
+        """End each worker with SIGTERM and start another, as a rolling update does, and wait until it is through."""
         ...
 
     def api_server_paused(self) -> AbstractContextManager[datetime]:

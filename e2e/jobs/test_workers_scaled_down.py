@@ -1,0 +1,31 @@
+"""Workers go from four to one under load, and a long job outlasts SIGTERM: every job runs to its end, once."""
+
+from e2e.system.case import Case
+from tests.support.waiting import until
+
+
+def test_workers_scaled_down(case: Case) -> None:
+    case.shop.scale_workers(4)
+
+    with case.shop.load(per_second=10) as load:
+        case.shop.ledger.wait_until_published([case.shop.create_product() for _ in range(20)])
+        case.shop.scale_workers(1)
+
+    case.shop.ledger.wait_until_published(load.created)
+    assert load.refused == []
+    assert case.shop.ledger.executions(load.created) == dict.fromkeys(load.created, 1)
+    assert set(case.shop.ledger.attempts(load.created)) == {"completed"}
+    case.figures["jobs"] = len(load.created)
+    case.check_alerts()
+
+
+def test_long_job_through_sigterm(case: Case) -> None:
+    with case.shop.slow_warehouse():
+        product_id = case.shop.create_product()
+        until(lambda: case.shop.ledger.jobs("running"), deadline_seconds=60, every_seconds=0.2, message="the job runs")
+        case.shop.replace_workers()
+        case.shop.ledger.wait_until_published([product_id])
+
+    assert case.shop.ledger.attempts([product_id]) == {"completed": 1}
+    case.shop.scrapes.wait_for_increase("sweephand_worker_jobs_total", 1, since=case.began_at, outcome="completed")
+    case.check_alerts()

@@ -1,0 +1,68 @@
+"""NetworkPolicies are on: all works, and a pod without business there reaches neither PostgreSQL nor API nor metrics."""
+
+import json
+
+from e2e.system.case import Case
+from e2e.system.cluster_shop import ClusterShop
+from e2e.system.kubernetes import Kubectl, at
+from tests.support.waiting import until
+
+PROBE = """
+import json, socket, sys
+
+pytestmark = pytest.mark.shop("closed")
+reached = []
+for address in sys.argv[1:]:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=4).close()
+        reached.append(address)
+    except OSError:
+        pass
+print(json.dumps(reached))
+"""
+
+
+def test_network_policies(case: Case, cluster_shop: ClusterShop) -> None:
+    said = cluster_shop.helm("test", cluster_shop.release, "--logs")
+    stuck = cluster_shop.ledger.insert_stuck(3)
+    cluster_shop.ledger.wait_until_published(stuck)
+
+    namespace = cluster_shop.kubectl.namespace
+    postgres = f"{cluster_shop.prefix}-postgres.{namespace}.svc:5432"
+    api = f"{cluster_shop.prefix}-api.{namespace}.svc:80"
+    metrics = [
+        f"{at(pod, 'status', 'podIP')}:9090" for name in ("api", "worker", "dispatcher") for pod in cluster_shop.pods(name)
+    ]
+    everything = [postgres, api, *metrics]
+    assert reached(Kubectl(namespace), everything, labels={}) == []
+    assert reached(Kubectl("default"), everything, labels={}) == []
+    assert reached(Kubectl(namespace), everything, labels={"may-call": "the-api"}) == [api]
+    # The same probe does reach what it may, so silence above is the policies' doing.
+    assert reached(Kubectl("monitoring"), everything, labels={}) == metrics
+
+    assert "a worker did the job" in said
+    assert set(cluster_shop.ledger.executions(stuck).values()) == {1}
+    assert case.missed() == 0
+    case.check_counters()
+    case.check_alerts()
+    cluster_shop.remove()
+
+
+def reached(kubectl: Kubectl, addresses: list[str], *, labels: dict[str, str]) -> list[str]:
+    """Return those of the addresses that a pod with these labels can connect to."""
+    name = "probe"
+    container = {"name": name, "image": "sweephand:e2e", "command": ["python", "-c", PROBE, *addresses]}
+    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
+    kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec})
+    try:
+        until(
+            lambda: at(kubectl.get("pod", name), "status", "phase") == "Succeeded",
+            deadline_seconds=180,
+            every_seconds=1,
+            message="the probe has tried everything",
+        )
+        found: list[str] = json.loads(kubectl.run("logs", name))
+    finally:
+        kubectl.run("delete", "pod", name, "--grace-period=0", "--force")
+    return found
