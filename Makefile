@@ -2,15 +2,21 @@
 # PYTHON: the interpreter to make it with. JOBS: how many test processes; more than cores, since tests wait a lot.
 # ARGS: more for pytest, for example ARGS="-k backoff".
 # COUNT: how many products to get stuck.
+# ON: where the end-to-end cases run, cluster or processes.
 PYTHON ?= python3
 JOBS ?= 3
 ARGS ?=
 COUNT ?= 5
+ON ?= cluster
+
+CHART_PROGRAMS := helm kubectl kubeconform helm-unittest promtool prometheus
+E2E_PROGRAMS_cluster := docker kind kubectl helm
+E2E_PROGRAMS_processes := helm prometheus
 
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: bench docs help demo stuck dev test lint chart venv broken-venv
+.PHONY: bench docs help demo stuck dev test lint chart e2e venv broken-venv
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +40,10 @@ lint: .venv/made ## Check style, types and which part may import which
 	@.venv/bin/lint-imports --no-logo
 
 chart: .venv/made build/kubernetes-schemas/made ## Check chart, manifests, rules and dashboards (needs helm and others on PATH)
-	@CHART_TESTS=required tools/with_chart_programs $(PY) -m pytest --numprocesses=$(JOBS) tests/chart $(ARGS)
+	@CHART_TESTS=required tools/with_programs "$(CHART_PROGRAMS)" $(PY) -m pytest --numprocesses=$(JOBS) tests/chart $(ARGS)
+
+e2e: .venv/made ## Try it under faults on a kind cluster of its own (KEEP=1 keeps it; ON=processes needs none)
+	@tools/with_programs "$(E2E_PROGRAMS_$(ON))" $(PY) -m e2e --on=$(ON) $(if $(KEEP),--keep) $(ARGS)
 
 bench: .venv/made ## Measure what was promised, as ratios in one run (ARGS="peers" compares with other job systems)
 	@$(PY) -m tests.bench $(ARGS)

@@ -1,8 +1,8 @@
 """Fixtures of the end-to-end cases: the shop of a case's group, and the case itself, written down when it ends.
 
 Each directory is a group: its cases run one after the other, groups beside each other. They share one shop, with the directory's
-name unless `pytest.mark.shop` gives another; its values are in shops.json. A case that asks for no `cluster_shop` also runs without a
-cluster, with `--on=processes`.
+name unless `pytest.mark.shop` gives another; its values are in shops.json. A case that asks for no `cluster_shop` runs without a
+cluster too, with `--on=processes`.
 """
 
 import json
@@ -32,9 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shop(name): the shop of these cases, where it is not the directory's")
+    config.addinivalue_line("markers", "misses_ticks: its fault makes the shop miss ticks, so it runs after those that miss none")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # An alert that a case before has raised cannot show that this one raises none.
+    items.sort(key=lambda item: item.get_closest_marker("misses_ticks") is not None)
     if config.getoption("--on") == "processes":
         needs_cluster = [item for item in items if "cluster_shop" in getattr(item, "fixturenames", ())]
         config.hook.pytest_deselected(items=needs_cluster)

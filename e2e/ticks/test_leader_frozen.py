@@ -1,6 +1,10 @@
 """The leader is frozen for over two leases and thaws: another has taken over, and it dispatches nothing more."""
 
+import pytest
+
 from e2e.system.case import Case
+
+pytestmark = pytest.mark.misses_ticks
 
 
 def test_leader_frozen(case: Case) -> None:

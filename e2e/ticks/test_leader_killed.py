@@ -1,12 +1,18 @@
 """The leader is killed: another takes over when the lease ends, and makes up once for what was missed."""
 
+import pytest
+
 from e2e.system.case import Case
+
+pytestmark = pytest.mark.misses_ticks
 
 
 def test_leader_killed(case: Case) -> None:
     before = case.shop.ledger.term()
     stuck = case.shop.ledger.insert_stuck(3)
     case.shop.ledger.wait_until_published(stuck)
+    # What a process counts between its last scrape and its death, Prometheus never learns.
+    case.check_counters()
 
     killed_at = case.shop.kill_leader()
 

@@ -1,7 +1,11 @@
 """The dispatchers lose their right to the Lease: nobody leads, everybody says why, and it mends itself when the right is back."""
 
+import pytest
+
 from e2e.system.case import Case
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.misses_ticks
 
 
 def test_lease_forbidden(case: Case) -> None:

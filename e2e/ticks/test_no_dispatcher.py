@@ -1,6 +1,10 @@
 """No dispatcher runs for minutes: the ledger and the alerts tell of it, and the next leader makes up for it once."""
 
+import pytest
+
 from e2e.system.case import Case
+
+pytestmark = pytest.mark.misses_ticks
 
 
 def test_no_dispatcher(case: Case) -> None:
