@@ -25,6 +25,7 @@ with EmbeddedPostgres(is_durable=False) as url:
     signal.pause()
 """
 
+_MEMORY = Path("/dev/shm")
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become someone else")
 
 
@@ -62,6 +63,15 @@ def test_it_serves_in_utf8_while_it_is_open_and_leaves_nothing_behind() -> None:
         _ask(url, "SELECT 1")
 
 
+@pytest.mark.skipif(not _MEMORY.is_dir() or shutil.disk_usage(_MEMORY).free < 2 * 1024**3, reason="no memory to spare here")
+def test_data_that_may_be_lost_lie_in_memory_while_it_is_open(own_postgres: EmbeddedPostgres) -> None:
+    data = Path(str(_ask(own_postgres.start(), "SHOW data_directory")))
+
+    assert data.is_relative_to(_MEMORY)
+    own_postgres.close()
+    assert not data.parent.exists()
+
+
 def test_no_other_user_gets_to_its_socket(own_postgres: EmbeddedPostgres) -> None:
     directory = _directory_of(own_postgres.start())
 
@@ -71,13 +81,14 @@ def test_no_other_user_gets_to_its_socket(own_postgres: EmbeddedPostgres) -> Non
 
 def test_it_ends_with_an_owner_that_is_killed(tmp_path: Path) -> None:
     owner = RunningCommand.start([sys.executable, "-c", _OWNER], env={}, log_path=tmp_path / "owner.log")
-    directory = _directory_of(owner.wait_for_log("url").removeprefix("url "))
-    server_pid = int((directory / "data" / "postmaster.pid").read_text().splitlines()[0])
+    url = owner.wait_for_log("url").removeprefix("url ")
+    directory, data = _directory_of(url), Path(str(_ask(url, "SHOW data_directory")))
+    server_pid = int((data / "postmaster.pid").read_text().splitlines()[0])
 
     owner.kill(signal.SIGKILL)
 
     owner.wait()
-    until(lambda: not directory.exists(), message="its directory is deleted")
+    until(lambda: not directory.exists() and not data.exists(), message="its directories are deleted")
     until(lambda: not is_alive(server_pid), message="the server process is gone")
 
 
