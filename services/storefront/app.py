@@ -6,7 +6,6 @@ is imported where it is first used: a dispatcher is 20 MB smaller for it, and st
 
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from storefront.adapters.jobs import register_jobs
 from storefront.adapters.postgres.engine import postgres_engine
@@ -14,9 +13,7 @@ from storefront.adapters.warehouse.simulated import SimulatedWarehouse
 from storefront.ports import UnitOfWork, Warehouse
 from storefront.settings import Settings, load_settings
 from sweephand import App
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+from sweephand.app import ASGIApp
 
 
 def create_app() -> App:
@@ -28,7 +25,7 @@ def create_app() -> App:
     settings = load_settings()
     engine = postgres_engine(settings.database_url)
 
-    def http() -> "FastAPI":
+    def http() -> ASGIApp:
         from storefront.adapters.http.app import http_app
 
         return http_app(new_unit_of_work)
