@@ -1,6 +1,6 @@
 """Let a job's code see which job it is, and a process see what its code enqueues."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -89,8 +89,18 @@ def observing_enqueues(observer: EnqueueObserver) -> Iterator[None]:
         _observer.reset(token)
 
 
-def tell_enqueued(queue: str, *, is_duplicate: bool) -> None:
-    """Tell the observer, if there is one, of a job that was enqueued."""
+class Enqueued(Protocol):
+    """Be what became of one item that was enqueued."""
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Tell whether an equal job was there already."""
+        ...
+
+
+def tell_enqueued(queue: str, outcomes: Iterable[Enqueued]) -> None:
+    """Tell the observer, if there is one, of the jobs that were enqueued."""
     observer = _observer.get()
     if observer is not None:
-        observer(queue, is_duplicate)
+        for outcome in outcomes:
+            observer(queue, outcome.is_duplicate)

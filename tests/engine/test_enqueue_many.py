@@ -6,9 +6,16 @@ from threading import Barrier
 import psycopg
 import pytest
 
-from sweephand import ArgumentsError, EnqueueOutcome, NoTransactionError, enqueue, enqueue_many
+from sweephand import App, ArgumentsError, EnqueueOutcome, NoTransactionError, enqueue, enqueue_many
 from tests.engine.callers import DRIVERS, mend
 from tests.support.jobs import open_connection
+
+app = App("many")
+
+
+@app.job()
+def note(text: str) -> None:
+    pass
 
 
 def product_ids(connection: psycopg.Connection) -> list[int]:
@@ -34,6 +41,21 @@ def test_each_item_is_answered_in_the_callers_order(
     assert product_ids(connection) == [2, 9, 1]
 
 
+@pytest.mark.parametrize("earlier", [[1], [3], [1, 2, 3], [2, 3]])
+def test_items_that_have_a_job_already_are_answered_with_it_wherever_they_stand(
+    earlier: list[int], connection: psycopg.Connection
+) -> None:
+    with connection.transaction():
+        held = {number: enqueue(connection, mend, product_id=number).job_id for number in earlier}
+
+    with connection.transaction():
+        outcomes = enqueue_many(connection, mend, [{"product_id": number} for number in (1, 2, 3)])
+
+    assert [outcome.is_duplicate for outcome in outcomes] == [number in held for number in (1, 2, 3)]
+    assert {number: outcomes[number - 1].job_id for number in held} == held
+    assert len({outcome.job_id for outcome in outcomes}) == 3
+
+
 def test_a_rollback_takes_all_of_it_back(connection: psycopg.Connection) -> None:
     with connection.transaction(force_rollback=True):
         enqueue_many(connection, mend, [{"product_id": number} for number in range(1_000)])
@@ -50,6 +72,13 @@ def test_without_a_transaction_or_with_a_bad_item_nothing_is_added(connection: p
         enqueue_many(connection, mend, ({"product_id": number} for number in range(10_001)))
 
     assert product_ids(connection) == []
+
+
+def test_more_arguments_than_fit_are_refused_with_their_size(connection: psycopg.Connection) -> None:
+    text = "x" * 1_000_000
+
+    with connection.transaction(), pytest.raises(ArgumentsError, match="101,001,111 characters of arguments at once"):
+        enqueue_many(connection, note, [{"text": text}] * 101)
 
 
 def test_nothing_is_asked_for_nothing(connection: psycopg.Connection) -> None:

@@ -8,11 +8,12 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from enum import Enum, StrEnum
+from json.encoder import encode_basestring
 from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from sweephand.model.canonical import canonical
+from sweephand.model.canonical import INTEGER_BOUND, canonical
 from sweephand.model.errors import AppError, ArgumentsError
 
 # One encoder for all: json.dumps makes a new one at each call with such options, for half of an encode's time.
@@ -61,6 +62,19 @@ class Parameter:
             return canonical(float(encoded), path=self.name)
         return encoded
 
+    def encode_text(self, value: object) -> str:
+        """Return the canonical JSON text.
+
+        Raises:
+            ArgumentsError: the value has another type than the parameter, or cannot be stored.
+        """
+        # Most arguments are plain ids and texts: for these two the shortest way.
+        if type(value) is int and self.annotation is int and -INTEGER_BOUND <= value < INTEGER_BOUND:
+            return str(value)
+        if type(value) is str and self.annotation is str and value.isascii() and "\0" not in value:
+            return encode_basestring(value)
+        return _JSON.encode(self.encode(value))
+
     def decode(self, value: object) -> object:
         """Return the Python value of a stored JSON value.
 
@@ -88,18 +102,19 @@ class Parameters:
         Raises:
             ArgumentsError: a name is missing or unknown, or a value does not fit; the message has the path.
         """
-        unknown = arguments.keys() - self.by_name.keys()
-        if unknown:
+        if not arguments.keys() <= self.by_name.keys():
+            unknown = arguments.keys() - self.by_name.keys()
             raise ArgumentsError(f"{self.owner} has no parameter {_names(unknown)}; it takes {_names(self.by_name)}")
-        encoded: dict[str, object] = {}
+        encoded: list[str] = []
         for name, parameter in self.by_name.items():
             if name in arguments:
-                encoded[name] = parameter.encode(arguments[name])
+                value = arguments[name]
             elif parameter.has_default:
-                encoded[name] = parameter.encode(parameter.default)
+                value = parameter.default
             else:
                 raise ArgumentsError(f"{self.owner} needs the argument {name}; pass {name}=…")
-        return _JSON.encode(encoded)
+            encoded.append(f"{encode_basestring(name)}:{parameter.encode_text(value)}")
+        return f"{{{','.join(encoded)}}}"
 
     def encode_some(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """Return the canonical JSON values of these arguments alone, without any defaults.

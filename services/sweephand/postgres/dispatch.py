@@ -26,9 +26,9 @@ WITH moved AS (       -- the sweep goes on to its next planned time; no row: som
     UPDATE sweephand.sweep SET next_tick_at = %(next_tick_at)s,
         run_requested_at = nullif(run_requested_at, %(planned_at)s)
     WHERE app = %(app)s AND name = %(sweep)s AND next_tick_at = %(expected_tick_at)s
-    RETURNING nextval(pg_get_serial_sequence('sweephand.tick', 'id')) AS tick_id, now() AS started_at
+    RETURNING nextval('sweephand.tick_id_seq') AS tick_id, now() AS started_at
 ), {considered}, numbered AS (      -- ids in the sweep's order, so that workers take the oldest rows first
-    SELECT nextval(pg_get_serial_sequence('sweephand.job', 'id')) AS id, args, unique_key
+    SELECT nextval('sweephand.job_id_seq') AS id, args, unique_key
     FROM (SELECT args, unique_key FROM considered WHERE is_new ORDER BY position) AS ordered
 ), inserted AS (      -- written in the order of the keys, so that two writers cannot deadlock
     INSERT INTO sweephand.job (id, kind, queue, state, args, max_attempts, timeout_seconds, retain_seconds,
