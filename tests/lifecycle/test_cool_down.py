@@ -167,7 +167,7 @@ async def test_retention_keeps_a_job_until_it_has_cooled_down(conn: psycopg.Conn
         deleted = []
         for minutes_ago in (59, 61):
             finish_all(conn, "completed", minutes_ago=minutes_ago)
-            report = await retention(lane, completed_hours=0.1, cancelled_hours=1, discarded_hours=1, tick_days=1)
+            report = await retention(lane, completed_hours=0.1, cancelled_hours=1, discarded_hours=1, tick_days=1, audit_days=1)
             deleted.append(report.jobs)
 
     assert deleted == [0, 1]

@@ -65,6 +65,10 @@ _QUESTIONS: dict[str, tuple[Callable[[psycopg.Connection], object], int]] = {
     "available of a kind": (lambda c: read_jobs(c, JobFilter(states=(JobState.AVAILABLE,), kind="none"), limit=21), 3_000),
     "unfinished of a kind": (lambda c: read_jobs(c, JobFilter(states=UNFINISHED, kind="none"), limit=21), 3_000),
     "of a tick": (lambda c: read_jobs(c, JobFilter(tick_id=77), limit=21), 300),
+    "of a kind": (lambda c: read_jobs(c, JobFilter(kind="kind_3"), limit=21), 300),
+    "of a kind that is rare": (lambda c: read_jobs(c, JobFilter(kind="none"), limit=21, walk_bound=1_000), 2_100),
+    "with an argument": (lambda c: read_jobs(c, JobFilter(args={"n": "7"}), limit=21, walk_bound=1_000), 2_100),
+    "cancelled": (lambda c: read_jobs(c, JobFilter(states=(JobState.CANCELLED,)), limit=21, walk_bound=1_000), 2_100),
     "failed": (lambda c: read_failed_jobs(c, JobFilter(), limit=20), 3_000),
     "errors": (lambda c: read_errors(c, since=_DAY, limit=20), 3_000),
     "stats": (lambda c: read_counts(c, by=GroupBy.QUEUE, since=_HOUR), 3_000),
@@ -91,6 +95,17 @@ def test_a_question_reads_few_rows_and_no_table_as_a_whole(filled: psycopg.Conne
     in_order, by_index = after[0] - before[0], after[1] - before[1]
     assert in_order == 0, f"{in_order:,} rows were read by sequential scans"
     assert by_index <= most_rows
+
+
+def test_a_search_that_was_cut_off_says_where_and_goes_on_from_there(filled: psycopg.Connection) -> None:
+    which = JobFilter(kind="kind_1", args={"n": "40001"})
+    last_id = read_jobs(filled, JobFilter(), limit=1).jobs[0].id
+
+    cut = read_jobs(filled, which, limit=5, walk_bound=1_000)
+    rest = read_jobs(filled, which, limit=5, walk_bound=100_000, before_id=cut.searched_to_id)
+
+    assert (cut.jobs, cut.searched_to_id) == ([], last_id - 999)
+    assert ([job.args for job in rest.jobs], rest.searched_to_id) == ([{"n": 40001}], None)
 
 
 def _rows_read(connection: psycopg.Connection) -> tuple[int, int]:

@@ -24,6 +24,7 @@ async def _retain(lane: psycopg.AsyncConnection, *, batch_size: int = 1000, max_
         cancelled_hours=24,
         discarded_hours=168,
         tick_days=30,
+        audit_days=365,
         batch_size=batch_size,
         max_batches=max_batches,
     )
@@ -126,6 +127,24 @@ async def test_a_row_that_somebody_holds_is_passed_over_and_not_waited_for(
             report = await _retain(lane)
 
     assert report.jobs == 1
+
+
+async def test_audit_entries_past_their_time_are_deleted_in_batches(database_url: str, lane: psycopg.AsyncConnection) -> None:
+    with open_connection(database_url) as conn:
+        conn.execute(
+            """
+            INSERT INTO sweephand.audit (at, actor, action, target)
+            SELECT now() - make_interval(days => d), 'ada', 'job.retry', 'job ' || d FROM unnest(ARRAY[1, 364, 366, 400, 800]) d
+            """
+        )
+
+        first = await _retain(lane, batch_size=2, max_batches=1)
+        second = await _retain(lane, batch_size=2, max_batches=1)
+
+        kept = conn.execute("SELECT target FROM sweephand.audit ORDER BY at DESC").fetchall()
+    assert (first.audit_entries, first.is_complete) == (2, False)
+    assert (second.audit_entries, second.is_complete) == (1, True)
+    assert kept == [("job 1",), ("job 364",)]
 
 
 async def test_ticks_and_workers_past_their_time_are_deleted(database_url: str, lane: psycopg.AsyncConnection) -> None:

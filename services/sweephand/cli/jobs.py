@@ -57,7 +57,8 @@ def stats(*, by: str, since: timedelta, is_json: bool) -> None:
 def list_jobs(*, which: "JobFilter", before: int | None, limit: int, is_json: bool) -> None:
     """List jobs, the newest first.
 
-    --arg compares one argument of the job with its text: --arg product_id=7 --arg name="a b".
+    --arg compares one argument of the job with its text: --arg product_id=7 --arg name="a b". What no index serves, such as
+    a kind or an argument among completed jobs, is looked for in the latest 500,000 jobs, and the answer says so.
     """
     from sweephand.cli.database import open_database
     from sweephand.cli.job_tables import write_jobs
@@ -69,13 +70,20 @@ def list_jobs(*, which: "JobFilter", before: int | None, limit: int, is_json: bo
     with open_database() as connection, reading(connection):
         found = read_jobs(connection, which, limit=limit + 1, before_id=before)
         now = read_now(connection)
-    listed = found[:limit]
-    next_before = listed[-1].id if len(found) > limit else None
+    listed = found.jobs[:limit]
+    next_before = listed[-1].id if len(found.jobs) > limit else found.searched_to_id
     if is_json:
-        write_json(now=now, jobs=listed, next_before_id=None if next_before is None else str(next_before))
+        write_json(
+            now=now,
+            jobs=listed,
+            next_before_id=None if next_before is None else str(next_before),
+            is_search_cut=found.searched_to_id is not None,
+        )
         return
     write_jobs(listed, now=now)
-    if next_before is not None:
+    if found.searched_to_id is not None:
+        write_hint(f"jobs below id {next_before} were not looked at; go on with --before {next_before}")
+    elif next_before is not None:
         write_hint(f"more match; the next page: --before {next_before}")
 
 

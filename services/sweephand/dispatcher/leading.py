@@ -146,9 +146,16 @@ class Leading:
                 cancelled_hours=self._settings.cancelled_retention_hours,
                 discarded_hours=self._settings.discarded_retention_hours,
                 tick_days=self._settings.tick_retention_days,
+                audit_days=self._settings.audit_retention_days,
             )
-            if report.jobs or report.ticks or report.workers:
-                self._log.info("history_deleted", jobs=report.jobs, ticks=report.ticks, workers=report.workers)
+            deleted = {
+                "jobs": report.jobs,
+                "ticks": report.ticks,
+                "workers": report.workers,
+                "audit_entries": report.audit_entries,
+            }
+            if any(deleted.values()):
+                self._log.info("history_deleted", **deleted)
 
         return (
             Lane("rescue", every_seconds=5, deadline_seconds=60, run_once=rescue_once),

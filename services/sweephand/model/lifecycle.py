@@ -70,7 +70,13 @@ _RUNNING = (JobState.RUNNING,)
 LIFE: tuple[Transition, ...] = (
     Transition("enqueued", (), JobState.AVAILABLE, "it may start at once"),
     Transition("enqueued", (), JobState.SCHEDULED, "it was enqueued with `at` or `after`"),
-    Transition("claimed", WAITING, JobState.RUNNING, "its time has come and a worker has room; an attempt is counted"),
+    Transition(
+        "claimed",
+        WAITING,
+        JobState.RUNNING,
+        "its time has come and a worker has room; an attempt is counted, and a job that is "
+        "unique until its start gives its key away for good",
+    ),
     Transition("completed", _RUNNING, JobState.COMPLETED, "the function returned, or completed the job itself and committed"),
     Transition("retried", _RUNNING, JobState.RETRYABLE, "the function raised, and attempts are left"),
     Transition("discarded", _RUNNING, JobState.DISCARDED, "the last attempt raised, or the function raised DiscardJob"),

@@ -57,6 +57,10 @@ class JobFilter:
             "arg_values": list(self.args.values()),
         }
 
+    def age_condition(self) -> sql.Composable:
+        """Return the condition on the age alone."""
+        return sql.SQL("true" if self.older_than is None else "created_at < now() - %(older_than)s::interval")
+
     def condition(self) -> sql.Composable:
         """Return the condition on sweephand.job, true for an empty filter."""
         parts: list[sql.Composable] = []
@@ -67,7 +71,7 @@ class JobFilter:
         if self.queue is not None:
             parts.append(sql.SQL("queue = %(queue)s"))
         if self.older_than is not None:
-            parts.append(sql.SQL("created_at < now() - %(older_than)s::interval"))
+            parts.append(self.age_condition())
         if self.tick_id is not None:
             parts.append(sql.SQL("tick_id = %(tick_id)s"))
         if self.args:

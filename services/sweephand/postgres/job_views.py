@@ -1,6 +1,6 @@
 """Read jobs for people: lists, one with its attempts, and those that failed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,6 +31,17 @@ _LIST = sql.SQL(
     SELECT * FROM sweephand.job WHERE {condition} AND {before} ORDER BY {order} DESC LIMIT %(limit)s) AS job
 ORDER BY job.id DESC"""
 )
+# Any other filter is tried on the latest jobs only: no index serves all of them, and millions of completed jobs would be read
+# in search of a few. The inner LIMIT counts what is looked at, the outer one what is found; the walk stops at either.
+WALK_BOUND = 500_000
+_WALK = sql.SQL(
+    """{columns} FROM (
+    SELECT * FROM (
+        SELECT * FROM sweephand.job WHERE {older} AND {before} ORDER BY id DESC LIMIT %(walk_bound)s) AS job
+    WHERE {condition} ORDER BY id DESC LIMIT %(limit)s) AS job
+ORDER BY job.id DESC"""
+)
+_WALKED_TO = sql.SQL("SELECT id FROM sweephand.job WHERE {older} AND {before} ORDER BY id DESC OFFSET %(walk_bound)s - 1 LIMIT 2")
 _FAILED = sql.SQL(
     """{columns} FROM (
     (SELECT * FROM sweephand.job WHERE state = 'discarded' AND {condition} ORDER BY finished_at DESC, id DESC LIMIT %(limit)s)
@@ -84,13 +95,44 @@ class AttemptView:
     worker_name: str | None
 
 
-def read_jobs(connection: psycopg.Connection, which: JobFilter, *, limit: int, before_id: int | None = None) -> list[JobView]:
-    """Return the jobs with the highest ids, highest first; below `before_id` if it is given."""
+@dataclass(frozen=True, slots=True)
+class JobList:
+    """Be the jobs that were found. `searched_to_id`: jobs below it were not looked at; None if none was left out."""
+
+    jobs: Sequence[JobView]
+    searched_to_id: int | None = None
+
+
+def read_jobs(
+    connection: psycopg.Connection,
+    which: JobFilter,
+    *,
+    limit: int,
+    before_id: int | None = None,
+    walk_bound: int = WALK_BOUND,
+) -> JobList:
+    """Return the jobs with the highest ids, highest first; below `before_id` if it is given.
+
+    A filter that no index serves, such as a kind among completed jobs, is tried on the latest `walk_bound` jobs.
+    """
     before = sql.SQL("true") if before_id is None else sql.SQL("id < %(before_id)s")
-    order = sql.SQL("id + 0" if which.states and _SPARSE.issuperset(which.states) else "id")
-    statement = _LIST.format(columns=_COLUMNS, condition=which.condition(), before=before, order=order)
+    is_sparse = bool(which.states) and _SPARSE.issuperset(which.states)
+    is_served = which.is_empty or which.tick_id is not None or is_sparse
+    order = sql.SQL("id + 0" if is_sparse else "id")
+    parts = {
+        "columns": _COLUMNS,
+        "condition": which.condition(),
+        "older": which.age_condition(),
+        "before": before,
+        "order": order,
+    }
+    values = {**which.values(), "limit": limit, "before_id": before_id, "walk_bound": walk_bound}
     with connection.cursor(row_factory=utc_row(JobView)) as cursor:
-        return cursor.execute(statement, {**which.values(), "limit": limit, "before_id": before_id}).fetchall()
+        jobs = cursor.execute((_LIST if is_served else _WALK).format(**parts), values).fetchall()
+    if is_served or len(jobs) == limit:
+        return JobList(jobs)
+    walked_to = connection.execute(_WALKED_TO.format(**parts), values).fetchall()
+    return JobList(jobs, searched_to_id=int(walked_to[0][0]) if len(walked_to) == 2 else None)  # noqa: PLR2004 (one is left)
 
 
 def read_failed_jobs(connection: psycopg.Connection, which: JobFilter, *, limit: int) -> list[JobView]:

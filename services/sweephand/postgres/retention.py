@@ -37,10 +37,15 @@ _BY_KIND: LiteralString = _DELETE_JOBS.replace(
     """state IN ('completed', 'discarded', 'cancelled') AND retain_seconds IS NOT NULL
         AND extract(epoch FROM now() - finished_at) > retain_seconds""",
 )
-_DELETE_TICKS = """
+_DELETE_TICKS: LiteralString = """
 DELETE FROM sweephand.tick WHERE id = ANY (ARRAY (
     SELECT id FROM sweephand.tick
     WHERE planned_at < now() - make_interval(secs => %s) ORDER BY planned_at LIMIT %s FOR UPDATE SKIP LOCKED))
+"""
+_DELETE_AUDIT: LiteralString = """
+DELETE FROM sweephand.audit WHERE id = ANY (ARRAY (
+    SELECT id FROM sweephand.audit
+    WHERE at < now() - make_interval(secs => %s) ORDER BY at LIMIT %s FOR UPDATE SKIP LOCKED))
 """
 # A worker that was not heard of for an hour has long lost its jobs; its name stays in the attempts.
 _DELETE_WORKERS = """
@@ -59,6 +64,7 @@ class RetentionReport:
     ticks: int
     workers: int
     is_complete: bool
+    audit_entries: int = 0
 
 
 async def retention(
@@ -68,10 +74,11 @@ async def retention(
     cancelled_hours: float,
     discarded_hours: float,
     tick_days: float,
+    audit_days: float,
     batch_size: int = 1_000,
     max_batches: int = 100,
 ) -> RetentionReport:
-    """Delete finished jobs with their attempts, ticks and workers that are past their time.
+    """Delete finished jobs with their attempts, ticks, workers and audit entries that are past their time.
 
     A job is kept as long as its kind says (retain_seconds), else as long as its state says. At most `max_batches`
     batches of `batch_size` rows of each sort.
@@ -86,16 +93,24 @@ async def retention(
         bound = {"state": state.value, "retention_seconds": kept_hours * _HOUR_SECONDS, "batch_size": batch_size}
         deleted, is_done = await _delete_jobs(conn, _BY_STATE, bound, max_batches=max_batches)
         jobs, is_complete = jobs + deleted, is_complete and is_done
-    ticks = 0
-    for _ in range(max_batches):
-        deleted = (await conn.execute(_DELETE_TICKS, (tick_days * _DAY_SECONDS, batch_size))).rowcount
-        ticks += deleted
-        if deleted < batch_size:
-            break
-    else:
-        is_complete = False
+    bounds = {"batch_size": batch_size, "max_batches": max_batches}
+    ticks, are_ticks_done = await _delete_older(conn, _DELETE_TICKS, days=tick_days, **bounds)
+    audit_entries, is_audit_done = await _delete_older(conn, _DELETE_AUDIT, days=audit_days, **bounds)
     workers = (await conn.execute(_DELETE_WORKERS)).rowcount
-    return RetentionReport(jobs=jobs, ticks=ticks, workers=workers, is_complete=is_complete)
+    is_complete = is_complete and are_ticks_done and is_audit_done
+    return RetentionReport(jobs=jobs, ticks=ticks, workers=workers, is_complete=is_complete, audit_entries=audit_entries)
+
+
+async def _delete_older(
+    conn: psycopg.AsyncConnection, statement: LiteralString, *, days: float, batch_size: int, max_batches: int
+) -> tuple[int, bool]:
+    deleted = 0
+    for _ in range(max_batches):
+        batch = (await conn.execute(statement, (days * _DAY_SECONDS, batch_size))).rowcount
+        deleted += batch
+        if batch < batch_size:
+            return deleted, True
+    return deleted, False
 
 
 async def _delete_jobs(

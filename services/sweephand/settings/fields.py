@@ -143,6 +143,9 @@ class Settings(BaseSettings):
     tick_retention_days: float = Field(default=30, ge=0, le=3650)
     """How long ticks stay in the ledger, in days: a month to answer "did it run that night?"."""
 
+    audit_retention_days: float = Field(default=365, ge=0, le=3650)
+    """How long it is known who paused, retried, cancelled or deleted what, in days: a year, as reviews ask for it."""
+
     @field_validator("api_port", "metrics_port", mode="before")
     @classmethod
     def _refuse_service_link(cls, value: object) -> object:

@@ -182,6 +182,7 @@ OTHERS = (
         target text NOT NULL,
         note text
     )""",
+    "CREATE INDEX audit_at ON sweephand.audit (at)",
 )
 
 
