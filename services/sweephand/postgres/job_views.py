@@ -132,7 +132,7 @@ def read_jobs(
     if is_served or len(jobs) == limit:
         return JobList(jobs)
     walked_to = connection.execute(_WALKED_TO.format(**parts), values).fetchall()
-    return JobList(jobs, searched_to_id=int(walked_to[0][0]) if len(walked_to) == 2 else None)  # noqa: PLR2004 (one is left)
+    return JobList(jobs, searched_to_id=int(walked_to[0][0]) if len(walked_to) == 2 else None)
 
 
 def read_failed_jobs(connection: psycopg.Connection, which: JobFilter, *, limit: int) -> list[JobView]:
