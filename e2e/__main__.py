@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from e2e.conftest import BUILD, SHOPS
 from e2e.report.page import write_page
+from e2e.report.run import Run
 from e2e.system import nodes
 from e2e.system.cluster_prometheus import IMAGE as PROMETHEUS_IMAGE
 from e2e.system.cluster_prometheus import ClusterPrometheus
@@ -37,6 +38,7 @@ def main() -> int:
     shutil.rmtree(BUILD, ignore_errors=True)
     BUILD.mkdir(parents=True)
     if options.on == "processes":
+        Run.beginning_now(place="processes").write(BUILD)
         status = _run_groups("processes", pytest_arguments)
     else:
         status = _run_on_cluster(is_kept=options.keep, arguments=pytest_arguments)
@@ -56,6 +58,7 @@ def _run_on_cluster(*, is_kept: bool, arguments: list[str]) -> int:
     os.environ["KUBECONFIG"] = str(BUILD.parent / "kubeconfig")
     try:
         _prepare()
+        Run.beginning_now(place="cluster").write(BUILD)
         return _run_groups("cluster", arguments)
     except CommandError as error:
         _say(f"error: {error}")
