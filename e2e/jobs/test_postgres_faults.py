@@ -27,12 +27,11 @@ def test_postgres_killed(case: Case) -> None:
 
 def test_postgres_read_only(case: Case) -> None:
     restarts = case.shop.restarts()
-    seconds = min(60, case.shop.timings.outage)
 
     case.shop.diary.note("PostgreSQL refuses writes")
     waiting = case.shop.ledger.insert_stuck(5, in_seconds=2)
     with case.shop.ledger.read_only():
-        case.let_pass(seconds)
+        case.let_pass(case.shop.timings.short_outage)
         assert case.shop.ledger.unpublished(waiting) == list(waiting)
         case.check_alerts("SweephandDatabaseReadOnly")
     writable_at = case.shop.diary.note("PostgreSQL takes writes again")

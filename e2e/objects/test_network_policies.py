@@ -2,15 +2,18 @@
 
 import json
 
+import pytest
+
 from e2e.system.case import Case
 from e2e.system.cluster_shop import ClusterShop
 from e2e.system.kubernetes import Kubectl, at
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.shop("closed")
+
 PROBE = """
 import json, socket, sys
 
-pytestmark = pytest.mark.shop("closed")
 reached = []
 for address in sys.argv[1:]:
     host, _, port = address.rpartition(":")
@@ -56,12 +59,13 @@ def reached(kubectl: Kubectl, addresses: list[str], *, labels: dict[str, str]) -
     spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
     kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec})
     try:
-        until(
-            lambda: at(kubectl.get("pod", name), "status", "phase") == "Succeeded",
+        phase = until(
+            lambda: {"Succeeded", "Failed"} & {str(at(kubectl.get("pod", name), "status", "phase"))},
             deadline_seconds=180,
             every_seconds=1,
             message="the probe has tried everything",
         )
+        assert phase == {"Succeeded"}, kubectl.run("logs", name)
         found: list[str] = json.loads(kubectl.run("logs", name))
     finally:
         kubectl.run("delete", "pod", name, "--grace-period=0", "--force")

@@ -49,6 +49,7 @@ class ClusterShop:
             retry=float(str(election["retryPeriodSeconds"])),
             interval=float(str(env["STUCK_PUBLICATIONS_SCAN_INTERVAL"])),
             outage=180,
+            short_outage=60,
             silence=45,
             long_job=40,
         )

@@ -19,6 +19,8 @@ class Timings:
     """Between two ticks of the sweep."""
     outage: float
     """How long something is away for long: many leases, and many ticks."""
+    short_outage: float
+    """How long something is away for a while: some leases."""
     silence: float
     """How long the API server is away at a time: some leases."""
     long_job: float

@@ -13,6 +13,7 @@ def test_lease_forbidden(case: Case) -> None:
     restarts = case.shop.restarts()
 
     with case.shop.lease_forbidden():
+        case.let_pass(case.shop.timings.short_outage)
         case.check_alerts("SweephandLeaseForbidden", "SweephandDispatcherNoLeader")
         until(lambda: "lease_forbidden" in case.shop.logs("dispatcher"), every_seconds=1, message="the log says so")
         lost = case.shop.scrapes.increase("sweephand_leader_lost_total", since=case.began_at, reason="forbidden")
