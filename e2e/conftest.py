@@ -113,9 +113,9 @@ _FAILED = pytest.StashKey[bool]()
 
 @pytest.fixture
 def case(request: pytest.FixtureRequest, shop: Shop) -> Iterator[Case]:
-    """The case that the test is: see `Case`. Its title is the first line of the module's docstring."""
+    """The case that the test is: see `Case`. Its title is the first line of its docstring, or of the file's."""
     name = request.node.name.removeprefix("test_")
-    title = (request.module.__doc__ or name).splitlines()[0]
+    title = (request.function.__doc__ or request.module.__doc__ or name).splitlines()[0]
     running = Case.begin(shop, name=name, title=title)
     yield running
     has_failed = request.node.stash.get(_FAILED, True)

@@ -7,6 +7,7 @@ RESUMES_WITHIN_SECONDS = 15
 
 
 def test_postgres_killed(case: Case) -> None:
+    """PostgreSQL is killed under load: nothing restarts, nothing that was committed is lost, work resumes by itself."""
     restarts = case.shop.restarts()
 
     with case.shop.load(per_second=5) as load:
@@ -26,6 +27,7 @@ def test_postgres_killed(case: Case) -> None:
 
 
 def test_postgres_read_only(case: Case) -> None:
+    """PostgreSQL refuses writes for a minute: nothing restarts, and work resumes within seconds of its end."""
     restarts = case.shop.restarts()
 
     case.shop.diary.note("PostgreSQL refuses writes")
@@ -46,6 +48,7 @@ def test_postgres_read_only(case: Case) -> None:
 
 
 def test_postgres_stopped(case: Case) -> None:
+    """PostgreSQL is away for minutes: nothing restarts, every process says what it waits for, and work resumes by itself."""
     restarts = case.shop.restarts()
     holder = case.shop.lease_holder()
 

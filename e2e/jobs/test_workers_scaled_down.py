@@ -5,6 +5,7 @@ from tests.support.waiting import until
 
 
 def test_workers_scaled_down(case: Case) -> None:
+    """Workers go from four to one under load: every job runs to its end, once."""
     case.shop.scale_workers(4)
 
     with case.shop.load(per_second=10) as load:
@@ -20,6 +21,7 @@ def test_workers_scaled_down(case: Case) -> None:
 
 
 def test_long_job_through_sigterm(case: Case) -> None:
+    """A worker is told to end while a long job runs: it waits for the job's end, and nothing is done twice."""
     with case.shop.slow_warehouse():
         product_id = case.shop.create_product()
         until(lambda: case.shop.ledger.jobs("running"), deadline_seconds=60, every_seconds=0.2, message="the job runs")

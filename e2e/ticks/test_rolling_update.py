@@ -4,6 +4,7 @@ from e2e.system.case import Case
 
 
 def test_rolling_update(case: Case) -> None:
+    """A rolling update replaces all dispatchers: the lead is handed over, and not one tick is missed."""
     before = case.shop.ledger.term()
 
     case.shop.roll_dispatchers()
@@ -19,6 +20,7 @@ def test_rolling_update(case: Case) -> None:
 
 
 def test_sigterm_of_the_leader(case: Case) -> None:
+    """The leader is told to end: the lead is handed over at once, and not one tick is missed."""
     before = case.shop.ledger.term()
 
     told_at = case.shop.stop_leader()
