@@ -16,9 +16,10 @@ from registry import Peer, count, exists
 
 
 def peers():
-    return [Peer("sweephand", [sys.executable, "-m", "agents.common", "product_peer"],
+    return [Peer(name, [sys.executable, "-m", "agents.common", "product_peer"],
                  exists("sweephand.job", "state", "available", "running"),
-                 count("sweephand.job", "state = 'completed'"), {"CONC": 10}, "this product, defaults")]
+                 count("sweephand.job", "state = 'completed'"), {"PROCESSES": number}, "this product, defaults")
+            for number, name in ((1, "sweephand"), (2, "sweephand-two-processes"))]
 '''
 
 

@@ -1,7 +1,10 @@
 """sweephand as one more peer of the shared benchmark harness; it runs inside the harness, whose modules it imports."""
 
+import mmap
 import os
+import struct
 import sys
+import threading
 from collections.abc import Sequence
 
 import psycopg
@@ -10,8 +13,37 @@ from agents.common import Agent, Mark  # type: ignore[import-not-found]  # the h
 from sweephand import App, enqueue, enqueue_many
 from sweephand.postgres.migrate import migrate
 
+_PROCESSES = int(os.environ.get("BENCH_PROCESSES", "1"))
+_COUNT = struct.Struct("q")
+
+
+class SharedMark(Mark):  # type: ignore[misc]  # the harness's class has no types
+    """Count the jobs that several forked processes start, so that whichever starts the last one says so."""
+
+    def __init__(self) -> None:
+        """Make the counts, one for each process, in memory that forks share."""
+        super().__init__()
+        self.place = 0
+        self._counts = mmap.mmap(-1, _COUNT.size * _PROCESSES)
+        self._lock = threading.Lock()
+
+    def hit(self, n: int) -> None:
+        """Note that a job was started."""
+        if self.every:
+            self.write(n)
+            return
+        with self._lock:
+            mine = next(self.counter) + 1
+            _COUNT.pack_into(self._counts, _COUNT.size * self.place, mine)
+            seen = sum(count for (count,) in _COUNT.iter_unpack(self._counts[:]))
+        if mine == 1:
+            self.write("first")
+        if seen > self.last:
+            self.write("last")
+
+
 app = App("bench")
-mark = Mark()
+mark = Mark() if _PROCESSES == 1 else SharedMark()
 
 
 @app.job(unique=None)
@@ -73,10 +105,16 @@ class Peer(Agent):  # type: ignore[misc]  # as above
             SELECT id, 1, now(), now(), 'completed', 'bench' FROM made"""  # noqa: S608 (a number of our own)
 
     def work(self, ready: Mark) -> None:
-        """Run the public worker command."""
+        """Run the public worker command, in BENCH_PROCESSES processes; ready once its imports are done, as with the peers."""
+        import sweephand.worker.process  # noqa: F401
         from sweephand.cli import main
 
+        for place in range(1, _PROCESSES):
+            if os.fork() == 0:
+                mark.place = place
+                break
         os.environ.update(DATABASE_URL=self.dsn, SWEEPHAND_METRICS_PORT="0")
         sys.argv = ["sweephand", "worker", "--app", "agents.product_peer:app"]
-        ready.ready()
+        if getattr(mark, "place", 0) == 0:
+            ready.ready()
         main()

@@ -58,7 +58,7 @@ def list_jobs(*, which: "JobFilter", before: int | None, limit: int, is_json: bo
     """List jobs, the newest first.
 
     --arg compares one argument of the job with its text: --arg product_id=7 --arg name="a b". What no index serves, such as
-    a kind or an argument among completed jobs, is looked for in the latest 500,000 jobs, and the answer says so.
+    a kind or an argument among completed jobs, is looked for in the latest 200,000 jobs, and the answer says so.
     """
     from sweephand.cli.database import open_database
     from sweephand.cli.job_tables import write_jobs

@@ -33,7 +33,7 @@ ORDER BY job.id DESC"""
 )
 # Any other filter is tried on the latest jobs only: no index serves all of them, and millions of completed jobs would be read
 # in search of a few. The inner LIMIT counts what is looked at, the outer one what is found; the walk stops at either.
-WALK_BOUND = 500_000
+WALK_BOUND = 200_000
 _WALK = sql.SQL(
     """{columns} FROM (
     SELECT * FROM (
