@@ -9,6 +9,8 @@ from e2e.report.lead import Leadership, leadership
 from e2e.report.records import CaseRecord, PlannedTick
 from e2e.report.spans import Span
 
+_LATER = {"run_on_start": "a run on start", "catch_up": "a late tick"}
+
 
 def findings(case: CaseRecord) -> list[str]:
     """Return what to look for: who led, which planned ticks did not run at their time and what made up for them."""
@@ -62,21 +64,30 @@ def _counted(ticks: Iterable[PlannedTick]) -> Counter[str]:
 
 
 def _made_up(ticks: Sequence[PlannedTick], *, cause: str) -> str:
-    """Return what became of ticks that did not run at their time."""
+    """Return what became of ticks that did not run at their time: for each that ran later, how many it stands for."""
     of_cause = [tick for tick in ticks if tick.cause == cause]
-    parts = []
-    collapsed = [tick for tick in of_cause if tick.outcome == "collapsed"]
-    if collapsed:
-        last = max(tick.planned for tick in collapsed)
-        later = next((tick for tick in ticks if tick.has_run and tick.planned > last and tick.started is not None), None)
-        what = {"run_on_start": "a run on start", "catch_up": "a late tick"}.get(later.reason if later else "", "a later tick")
-        when = f" at {later.started:.0f} s" if later and later.started is not None else ""
-        parts.append(f"{what}{when} made up for {_amount(collapsed)} of them at once")
-    if ran_late := [tick for tick in of_cause if tick.has_run]:
-        parts.append(f"{_amount(ran_late)} ran later")
-    if lost := [tick for tick in of_cause if not tick.has_run and tick.outcome != "collapsed"]:
-        parts.append(f"nothing made up for {_amount(lost)}")
+    total = _amount(of_cause)
+    stands_for = Counter[PlannedTick]({tick: 1 for tick in of_cause if tick.has_run})
+    for tick in of_cause:
+        later = next((other for other in ticks if other.has_run and other.planned > tick.planned), None)
+        if tick.outcome == "collapsed" and later:
+            stands_for[later] += tick.covers
+    parts = [
+        f"{_LATER.get(tick.reason, 'a later tick')} at {tick.started or 0.0:.0f} s made up for {_share(count, total=total)}"
+        for tick, count in stands_for.items()
+        if count > 1 or tick.cause != cause
+    ]
+    if alone := sum(count == 1 and tick.cause == cause for tick, count in stands_for.items()):
+        parts.append(f"{_share(alone, total=total)} ran later")
+    if lost := total - sum(stands_for.values()):
+        parts.append(f"nothing made up for {_share(lost, total=total)}")
     return _listed(parts)
+
+
+def _share(count: int, *, total: int) -> str:
+    if count < total:
+        return f"{count} of them"
+    return "it" if total == 1 else "them all"
 
 
 def _of_refused(ticks: Iterable[PlannedTick]) -> list[str]:

@@ -45,29 +45,17 @@ def placed(lines: Iterable[tuple[float, str]], *, left: float, right: float) -> 
     """
     in_order = sorted(lines, key=lambda line: line[0])
     # Lines at one place get an order, too.
-    labels = _sided([(x + index / 1000, text) for index, (x, text) in enumerate(in_order)], left=left, right=right)
-    rows = [0] * len(labels)
-    # Each round pushes down what must be lower; as many rounds as there are labels are enough where an order exists.
-    for _ in labels:
-        before = list(rows)
-        for lower, one in enumerate(labels):
-            for upper, other in enumerate(labels):
-                if lower != upper and _stands_above(other, one):
-                    rows[lower] = min(max(rows[lower], rows[upper] + 1), len(labels) - 1)
-        if rows == before:
-            break
-    return _apart([replace(one, row=row) for one, row in zip(labels, rows, strict=True)])
-
-
-def _apart(labels: Sequence[Label]) -> list[Label]:
-    """Return labels of which no two touch: where too many stand close for an order, lines run behind labels instead."""
+    waiting = _sided([(x + index / 1000, text) for index, (x, text) in enumerate(in_order)], left=left, right=right)
     done: list[Label] = []
-    for label in labels:
-        row = label.row
+    while waiting:
+        # Where too many stand close, none is free of others above it; then lines run behind labels.
+        label = min(waiting, key=lambda one: (sum(_stands_above(other, one) for other in waiting), one.x))
+        row = max((other.row + 1 for other in done if _stands_above(other, label)), default=0)
         while any(row == other.row and _overlap(label, other) for other in done):
             row += 1
+        waiting.remove(label)
         done.append(replace(label, row=row))
-    return done
+    return sorted(done, key=lambda one: one.x)
 
 
 def _overlap(one: Label, other: Label) -> bool:
@@ -98,9 +86,5 @@ def _leftwards(label: Label, *, left: float) -> Label:
 
 
 def _stands_above(upper: Label, lower: Label) -> bool:
-    """Tell whether one label must stand in a higher row than another."""
-    if upper.spans(lower.x):
-        return not lower.spans(upper.x) or upper.x < lower.x
-    if lower.spans(upper.x):
-        return False
-    return _overlap(upper, lower) and upper.x < lower.x
+    """Tell whether one label must stand in a higher row than another, whose line would cross it otherwise."""
+    return upper.spans(lower.x) and not (lower.spans(upper.x) and lower.x <= upper.x)

@@ -15,6 +15,7 @@ _LANE = 22
 _BAR = 14
 _HEAD = 17
 _LEAD, _MAYBE, _ALIVE, _NOBODY = "#3a53c5", "#b9c4f3", "#9aa4af", "#c62f3d"
+_NOBODY_GROUND = "#f9e3e5"
 # A scrape or two may be missing at the end of a case.
 _SCRAPES_TO_BE_GONE = 3
 
@@ -43,7 +44,9 @@ def lanes_legend(led: Leadership, *, view: Span, ends_at: float) -> list[Entry]:
         entries.append(Entry("between two scrapes: may lead", _MAYBE, _BAR))
     entries.append(Entry("stands by", _ALIVE, 2))
     if any(_ends(lane, view=view, ends_at=ends_at, scrape=led.scrape_seconds) for lane in led.lanes):
-        entries.append(Entry("answers no more", CARD, _BAR, mark="×", ink=MUTED))
+        entries.append(Entry("answers no scrape", CARD, _BAR, mark="×", ink=MUTED))
+    if led.nobody:
+        entries.append(Entry("nobody leads", _NOBODY_GROUND, _BAR))
     return entries
 
 
@@ -51,14 +54,15 @@ def _draw_nobody(drawing: Drawing, led: Leadership, *, axis: Axis, top: float) -
     taken = axis.left
     for span in led.nobody:
         x, width = axis.x(span.start), axis.x(span.end) - axis.x(span.start)
-        shape = drawing.rectangle(x, top, width, lanes_height(led), fill=_NOBODY, fill_opacity=0.13, class_="nobody")
+        shape = drawing.rectangle(x, top, width, lanes_height(led), fill=_NOBODY_GROUND, class_="nobody")
         words = f"nobody leads, about {span.seconds:.0f} s"
         tip(shape, f"from {span.start:.1f} s to {span.end:.1f} s, as the scrapes and ticks show it: {words}")
-        half = width_of(words, size=11, is_bold=True) / 2
-        middle = min(max(x + width / 2, axis.left + half), axis.right - half)
-        if middle - half >= taken and span.seconds >= 1:
-            drawing.words(middle, top + 12, words, fill=_NOBODY, font_weight="bold", text_anchor="middle", class_="nobody-label")
-            taken = middle + half + 6
+        words_width = width_of(words, size=11, is_bold=True)
+        # In the middle, or from the beginning on where it is too narrow: what was done stands there, and its line.
+        start = min(x + max((width - words_width) / 2, 3), axis.right - words_width)
+        if start >= taken and span.seconds > 2 * led.scrape_seconds:
+            drawing.words(start, top + 12, words, fill=_NOBODY, font_weight="bold", class_="nobody-label")
+            taken = start + words_width + 6
 
 
 def _draw_lane(drawing: Drawing, lane: Lane, *, axis: Axis, y: float, ends_at: float, scrape: float) -> None:

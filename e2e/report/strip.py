@@ -74,7 +74,7 @@ class Strip:
                     _draw_beside(drawing, cell, axis=axis, y=y + _BESIDE / 2 + 2)
             y += _BESIDE
         for count in _COUNTS:
-            _draw_counts(drawing, count, self._counted(count), axis=axis, top=y)
+            _draw_counts(drawing, count, self._counted(count), axis=axis, top=y, lines=lines)
             y += _counts_height(self._counted(count))
 
     def legend(self) -> list[Entry]:
@@ -114,7 +114,9 @@ def _counts_height(cells: Sequence[Cell]) -> float:
     return _GAP + _COUNT + (_BARS if cells else 0)
 
 
-def _draw_counts(drawing: Drawing, count: _Count, cells: Sequence[Cell], *, axis: Axis, top: float) -> None:
+def _draw_counts(
+    drawing: Drawing, count: _Count, cells: Sequence[Cell], *, axis: Axis, top: float, lines: Sequence[float]
+) -> None:
     bottom = top + _counts_height(cells)
     _name(drawing, f"{count.name}: {sum(count.of(cell.tick) for cell in cells)}", axis=axis, y=bottom - 3)
     drawing.line(axis.left, bottom, axis.right, bottom, stroke="#afb8c1")
@@ -127,10 +129,18 @@ def _draw_counts(drawing: Drawing, count: _Count, cells: Sequence[Cell], *, axis
         shape = drawing.rectangle(x, bottom - height, width, height, fill=count.fill, class_=count.name)
         tip(shape, f"{cell.tick.planned:.1f} s: {count.name} {amount}")
         half = width_of(str(amount), size=10.5) / 2 + 1
-        place = Span(x + width / 2 - half, x + width / 2 + half)
+        middle = _beside_lines(x + width / 2, half, lines=lines)
+        place = Span(middle - half, middle + half)
         if not any(place.meets(other) for other in numbered):
-            drawing.words(x + width / 2, bottom - height - 3, str(amount), size=10.5, text_anchor="middle", class_="count")
+            drawing.words(middle, bottom - height - 3, str(amount), size=10.5, text_anchor="middle", class_="count")
             numbered.append(place)
+
+
+def _beside_lines(middle: float, half: float, *, lines: Sequence[float]) -> float:
+    """Return the place next to one that no line crosses, or that place if lines are everywhere."""
+    near = [line + side * (half + 2.5) for line in lines for side in (-1, 1) if abs(line - middle) < half + 2]
+    free = [place for place in (middle, *near) if not _is_crossed(place, half, lines=lines)]
+    return min(free, key=lambda place: abs(place - middle), default=middle)
 
 
 def _name(drawing: Drawing, text: str, *, axis: Axis, y: float) -> None:
@@ -151,16 +161,16 @@ def _draw_cell(drawing: Drawing, cell: Cell, *, axis: Axis, y: float, lines: Seq
         hatch(drawing, x=x, y=y, width=width, height=_CELL, stroke=_HATCHING)
     if cell.is_late:
         drawing.rectangle(x, y + _CELL + 1, width, 3, fill=_LATE, class_="late")
-    words = next((words for words in _words(cell) if width_of(words, size=11) + 6 <= width), None)
-    if not words:
-        return
-    half = width_of(words, size=11) / 2 + 2
-    places = [x + width * part for part in (0.5, 0.3, 0.7, 0.2, 0.8)]
-    free = [place for place in places if x + half <= place <= x + width - half and not _is_crossed(place, half, lines=lines)]
-    middle = free[0] if free else places[0]
-    if look.is_hatched:
-        drawing.rectangle(middle - half, y + 5, 2 * half, _CELL - 10, fill=look.fill)
-    drawing.words(middle, y + _CELL / 2 + 4, words, fill=look.ink, text_anchor="middle")
+    for words in _words(cell):
+        half = width_of(words, size=11) / 2 + 2
+        places = [x + width * part for part in (0.5, 0.3, 0.7, 0.2, 0.8)]
+        inside = [place for place in places if x + half + 1 <= place <= x + width - half - 1]
+        middle = next((place for place in inside if not _is_crossed(place, half, lines=lines)), None)
+        if middle is not None:
+            if look.is_hatched:
+                drawing.rectangle(middle - half, y + 5, 2 * half, _CELL - 10, fill=look.fill)
+            drawing.words(middle, y + _CELL / 2 + 4, words, fill=look.ink, text_anchor="middle")
+            return
 
 
 def _is_crossed(middle: float, half: float, *, lines: Sequence[float]) -> bool:

@@ -15,12 +15,12 @@ _WIDTHS = {
     "…": 1000,
 }
 # Other fonts run wider than Helvetica.
-_ROOM = 1.06
+_ROOM = 1.14
 
 
 def width_of(text: str, *, size: float, is_bold: bool = False) -> float:
     """Return how wide a text becomes, rather too much than too little."""
-    return sum(_WIDTHS.get(character, 560) for character in text) / 1000 * size * _ROOM * (1.08 if is_bold else 1)
+    return sum(_WIDTHS.get(character, 560) for character in text) / 1000 * size * _ROOM * (1.12 if is_bold else 1)
 
 
 def shortened(text: str, *, width: float, size: float) -> str:

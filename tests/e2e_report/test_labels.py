@@ -32,6 +32,21 @@ def test_no_line_crosses_a_label_that_is_not_its_own() -> None:
     assert [(one, other) for one in labels for other in labels if one.row < other.row and _is_crossed(other, by=one)] == []
 
 
+def test_labels_at_the_end_of_a_case_stand_one_above_the_other_and_no_higher() -> None:
+    lines = [
+        (194, "0.0 s workers are scaled to 4"),
+        (382, "21.4 s workers are 4"),
+        (597, "45.7 s 10 products a second are created"),
+        (690, "56.3 s workers are scaled to 1"),
+        (754, "63.4 s workers are 1"),
+        (766, "64.8 s 70 products were created, 0 requests refused"),
+    ]
+
+    labels = placed(lines, left=LEFT, right=RIGHT)
+
+    assert [label.row for label in labels] == [0, 4, 3, 2, 1, 0]
+
+
 def test_a_text_that_is_too_long_is_cut_off() -> None:
     (label,) = placed([(200, "word " * 100)], left=LEFT, right=RIGHT)
 
