@@ -11,18 +11,26 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.shop("closed")
 
+# Tries for a while: nodes learn of a new pod's labels a moment after it runs.
 PROBE = """
-import json, socket, sys
+import json, socket, sys, time
+from concurrent.futures import ThreadPoolExecutor
 
-reached = []
-for address in sys.argv[1:]:
+def is_reached(address):
     host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=4).close()
-        reached.append(address)
-    except OSError:
-        pass
-print(json.dumps(reached))
+    ends_at = time.monotonic() + 20
+    while time.monotonic() < ends_at:
+        try:
+            socket.create_connection((host, int(port)), timeout=3).close()
+            return True
+        except OSError:
+            time.sleep(0.5)
+    return False
+
+addresses = sys.argv[1:]
+with ThreadPoolExecutor(len(addresses)) as pool:
+    answers = list(pool.map(is_reached, addresses))
+print(json.dumps([address for address, answer in zip(addresses, answers) if answer]))
 """
 
 
@@ -49,7 +57,6 @@ def test_network_policies(case: Case, cluster_shop: ClusterShop) -> None:
     assert case.missed() == 0
     case.check_counters()
     case.check_alerts()
-    cluster_shop.remove()
 
 
 def reached(kubectl: Kubectl, addresses: list[str], *, labels: dict[str, str]) -> list[str]:

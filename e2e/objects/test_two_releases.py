@@ -36,4 +36,3 @@ def test_two_releases(case: Case, cluster_shop: ClusterShop, prometheus: Cluster
     assert case.missed() == 0
     case.check_counters()
     case.check_alerts()
-    cluster_shop.remove()
