@@ -126,7 +126,7 @@ def enqueueing(job: Job[...], encoded: Sequence[str]) -> Plan[list[EnqueueOutcom
             break
         rows = yield statement, values | {"items": f"[{','.join([encoded[index] for index in missing])}]"}
         for position, job_id, is_duplicate in rows:
-            if isinstance(job_id, int) and isinstance(position, int):
+            if isinstance(job_id, int) and isinstance(position, int):  # always so; it tells the type checker
                 outcomes[missing[position - 1]] = EnqueueOutcome(job_id, is_duplicate is True)
         missing = [index for index in missing if index not in outcomes]
     if missing:

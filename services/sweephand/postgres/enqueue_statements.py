@@ -55,7 +55,8 @@ _HELD_ID = "(SELECT job_id FROM {held_keys} AS held WHERE held.unique_key = {key
 # a nested loop of joins would take seconds.
 #
 # Whether jobs hold the keys is asked beforehand only if one holds the first item's: who enqueues a batch anew has mostly the
-# same items again, or none of them. Either way an item that was not asked for, or has come meanwhile, meets ON CONFLICT.
+# same items again, or none of them. Either way an item that was not asked for, or has come meanwhile, meets ON CONFLICT
+# and gets no answer; the next try, of those alone, finds the jobs that hold their keys.
 _MANY = """
 WITH keyed AS MATERIALIZED (
     SELECT position, item AS args, {key} AS unique_key
@@ -73,12 +74,10 @@ WITH keyed AS MATERIALIZED (
 ), notified AS (
     SELECT pg_notify('sweephand.' || CAST(:queue AS text), '')
     WHERE EXISTS (SELECT FROM inserted WHERE state = 'available') AND {is_on}
-), answered AS MATERIALIZED (
-    SELECT position, unique_key, held_id, new_id, new_id IN (SELECT id FROM inserted) AS is_inserted FROM given
 )
-SELECT position, CASE WHEN is_inserted THEN new_id WHEN held_id IS NOT NULL THEN held_id ELSE {answered_id} END AS id,
-    is_inserted IS NOT TRUE AS is_duplicate
-FROM answered WHERE (SELECT count(*) FROM notified) < 2  -- always so: it makes the notification happen
+SELECT position, coalesce(held_id, new_id) AS id, held_id IS NOT NULL AS is_duplicate FROM given
+WHERE (held_id IS NOT NULL OR new_id IN (SELECT id FROM inserted))
+    AND (SELECT count(*) FROM notified) < 2  -- always so: it makes the notification happen
 """
 
 
@@ -135,22 +134,18 @@ def one(names: tuple[str, ...], *, is_unique: bool) -> Statement:
 def many(names: tuple[str, ...], *, is_unique: bool) -> Statement:
     """Return the statement that takes values of these names and `items`, a JSON array; it gives position, id and is_duplicate.
 
-    The id is null for an item whose equal job has come or gone in this very moment, as for one that equals an item before
-    it; try again with those.
+    An item that an equal job or item has overtaken has no row; try again with those.
     """
     has_cool_down = "cool_down" in names
     first_key = "(SELECT unique_key FROM keyed WHERE position = 1)"
     held = held_keys(has_cool_down=has_cool_down)
-    first_id, keyed_id, answered_id = (
-        _HELD_ID.format(held_keys=held, key=key) for key in (first_key, "keyed.unique_key", "answered.unique_key")
-    )
+    first_id, keyed_id = (_HELD_ID.format(held_keys=held, key=key) for key in (first_key, "keyed.unique_key"))
     return Statement(
         _MANY.format(
             **_columns(names),
             key=_key("item", names) if is_unique else "CAST(NULL AS bytea)",
             unless_cooling=unless_cooling("firsts", has_cool_down=has_cool_down),
             held_id=f"CASE WHEN {first_id} IS NOT NULL THEN {keyed_id} END" if is_unique else "CAST(NULL AS bigint)",
-            answered_id=answered_id if is_unique else "NULL",
             no_duplicate=_NO_DUPLICATE if is_unique else "",
             is_on=_NOTIFIED,
         )
