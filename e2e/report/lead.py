@@ -4,17 +4,15 @@ A scrape says what was true at its moment only; a tick tells to the millisecond 
 nothing is known: `unsure`.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
+from e2e.report.processes import processes
 from e2e.report.records import CaseRecord, LeaderSeries, PlannedTick
 from e2e.report.spans import Span, without
 
-_ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+(:\d+)?")
-_POD = re.compile(r"\b[a-z0-9-]*?(?:[a-z]+)-[a-z0-9]{6,10}-([a-z0-9]{5})\b")
 # A scrape may fail or come late once; a process that is silent for longer is taken to be away.
 _SCRAPES_OF_PATIENCE = 2.2
 
@@ -55,33 +53,12 @@ class Leadership:
     scrape_seconds: float
 
 
-def short_name(text: str) -> str:
-    """Return a text with the names of pods shortened to their last part."""
-    return _POD.sub(r"\1", text)
-
-
 def leadership(case: CaseRecord, *, view: Span) -> Leadership:
     """Return who led in the part of a case that is in view."""
     scrape = _scrape_seconds(case.leaders)
-    patience = scrape * _SCRAPES_OF_PATIENCE
-    ran: dict[str, list[PlannedTick]] = {}
-    for tick in case.ticks:
-        if tick.has_run and tick.started is not None:
-            ran.setdefault(tick.dispatcher, []).append(tick)
-    owners = _owners(case.leaders, ran, patience=patience)
     lanes = [
-        _lane(
-            [tick for identity, number in owners.items() if number == index for tick in ran[identity]],
-            name=_name(one.process, [identity for identity, number in owners.items() if number == index]),
-            samples=one.samples,
-            scrape=scrape,
-        )
-        for index, one in enumerate(case.leaders)
-    ]
-    lanes += [
-        _lane(ticks, name=_name("", [identity]), samples=(), scrape=scrape)
-        for identity, ticks in ran.items()
-        if identity not in owners
+        _lane(one.ticks, name=one.name, samples=one.samples, scrape=scrape)
+        for one in processes(case, patience=scrape * _SCRAPES_OF_PATIENCE)
     ]
     led = [lead.span for lane in lanes for lead in lane.leads]
     sure = [replace(lane, unsure=tuple(without(lane.unsure, led))) for lane in lanes]
@@ -97,39 +74,6 @@ def _order(lane: Lane, *, view: Span) -> tuple[bool, float, float, str]:
 def _scrape_seconds(leaders: Iterable[LeaderSeries]) -> float:
     gaps = [later - earlier for one in leaders for (earlier, _), (later, _) in pairwise(one.samples)]
     return median(gaps) if gaps else 2.0
-
-
-def _owners(leaders: Sequence[LeaderSeries], ran: dict[str, list[PlannedTick]], *, patience: float) -> dict[str, int]:
-    """Return which series each identity is of: scrapes know addresses, ticks identities, and only the time is common to both."""
-    scores = sorted(
-        (-score, identity, index)
-        for identity, ticks in ran.items()
-        for index, one in enumerate(leaders)
-        if (score := sum(_says_it_leads(one, tick.started or 0.0, patience=patience) for tick in ticks)) > 0
-    )
-    owners: dict[str, int] = {}
-    pods: dict[int, str] = {}
-    for _, identity, index in scores:
-        # A pod whose container was started again has a new identity with the same name.
-        pod = identity.rpartition("_")[0]
-        if identity not in owners and pods.setdefault(index, pod) == pod:
-            owners[identity] = index
-    return owners
-
-
-def _says_it_leads(one: LeaderSeries, moment: float, *, patience: float) -> int:
-    before = [leads for at, leads in one.samples if moment - patience <= at <= moment]
-    after = [leads for at, leads in one.samples if moment < at <= moment + patience]
-    return int(bool(before) and before[-1]) + int(bool(after) and after[0])
-
-
-def _name(process: str, identities: Sequence[str]) -> str:
-    if process and not _ADDRESS.fullmatch(process):
-        return short_name(process)
-    if identities:
-        pod, _, start = identities[0].rpartition("_")
-        return short_name(pod) if short_name(pod) != pod else f"{pod} {start}"
-    return process.partition(":")[0]
 
 
 def _lane(ticks: Sequence[PlannedTick], *, name: str, samples: Sequence[tuple[float, bool]], scrape: float) -> Lane:

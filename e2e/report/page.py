@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from urllib.parse import quote
 
 from e2e.report.findings import findings
 from e2e.report.records import CaseRecord, read_cases
@@ -55,7 +56,7 @@ def write_page(cases: Path, directory: Path) -> Path:
     pictures = {case.name: picture for case in read if (picture := timeline(case)) is not None}
     for name, picture in pictures.items():
         (directory / f"{name}.svg").write_text(picture, encoding="utf-8")
-    parts = [_INTRODUCTION, _run(run), _summary(read), _HOW_TO_READ]
+    parts = [_INTRODUCTION, _run(run), _HOW_TO_READ, _summary(read)]
     page = directory / "README.md"
     page.write_text("\n".join(parts + [_case(case, has_picture=case.name in pictures) for case in read]), encoding="utf-8")
     return page
@@ -100,7 +101,7 @@ def _case(case: CaseRecord, *, has_picture: bool) -> str:
     lines += [f"**{_plain(case.outcome)}**" + "".join(f" · {one}" for one in figures), ""]
     if has_picture:
         alternative = f"Timeline of the case: {case.heading}"
-        lines += [f'<img src="{case.name}.svg" width="{WIDTH}" alt="{alternative}">', ""]
+        lines += [f'<img src="{quote(case.name)}.svg" width="{WIDTH}" alt="{alternative}">', ""]
     done = [f"- {one.moment:.1f} s: {_plain(one.text)}" for one in sorted(case.happenings, key=lambda one: one.moment)]
     lines += [*chain(["What to look for:", ""], (f"- {_plain(one)}" for one in findings(case)), [""])]
     lines += ["What was done to the shop:", "", *done, ""] if done else []

@@ -6,8 +6,9 @@ from e2e.report import labels
 from e2e.report.axis import Axis, view_of
 from e2e.report.drawing import CARD, FRAME, GRID, MUTED, Drawing, tip
 from e2e.report.lanes import draw_lanes, lanes_height, lanes_legend
-from e2e.report.lead import leadership, short_name
+from e2e.report.lead import leadership
 from e2e.report.legend import draw_legend
+from e2e.report.processes import short_name
 from e2e.report.records import CaseRecord, Happening
 from e2e.report.strip import Strip
 from e2e.report.text import wrapped

@@ -81,6 +81,16 @@ def test_a_pod_that_started_again_keeps_its_lane() -> None:
     assert [(lane.name, lane.terms) for lane in led.lanes] == [("aaaaa", (1, 2))]
 
 
+def test_a_process_that_came_after_another_does_not_get_its_ticks() -> None:
+    leaders = [series("dispatcher-4", start=11, end=59, led=(11, 60))]
+    ticks = [tick(planned, dispatcher="vm_1") for planned in (5, 10)]
+    ticks += [tick(planned, dispatcher="vm_2", term=2) for planned in (15, 20, 25)]
+
+    led = _leadership(case(ticks=ticks, leaders=leaders))
+
+    assert [(lane.name, lane.terms) for lane in led.lanes] == [("vm 1", (1,)), ("dispatcher-4", (2,))]
+
+
 @pytest.mark.parametrize(("process", "name"), [("dispatcher-4", "dispatcher-4"), ("10.0.0.1:9090", "10.0.0.1")])
 def test_a_process_that_never_led_has_the_name_that_its_scrapes_have(process: str, name: str) -> None:
     led = _leadership(case(leaders=[series(process, start=-60, end=59)]))

@@ -28,7 +28,7 @@ def test_the_page_lists_every_case_and_shows_its_picture(cases: Path, tmp_path: 
     text = page.read_text(encoding="utf-8")
     headings = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
     assert headings == [
-        "All cases", "How to read the pictures", "Leader frozen", "Leader killed", "PostgreSQL read only", "Rolling update",
+        "How to read the pictures", "All cases", "Leader frozen", "Leader killed", "PostgreSQL read only", "Rolling update",
     ]  # fmt: skip
     for name in NAMES:
         assert f'<img src="{name}.svg"' in text
