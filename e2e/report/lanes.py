@@ -8,7 +8,7 @@ from e2e.report.axis import Axis
 from e2e.report.drawing import CARD, GRID, MUTED, Drawing, tip
 from e2e.report.lead import Lane, Lead, Leadership
 from e2e.report.legend import Entry
-from e2e.report.spans import Span
+from e2e.report.spans import Span, without
 from e2e.report.text import shortened, width_of
 
 _LANE = 22
@@ -42,7 +42,8 @@ def lanes_legend(led: Leadership, *, view: Span, ends_at: float) -> list[Entry]:
     entries = [Entry("leads (dots: ticks that it ran)", _LEAD, _BAR)]
     if any(_unsure(lane, view=view, ends_at=ends_at) for lane in led.lanes):
         entries.append(Entry("between two scrapes: may lead", _MAYBE, _BAR))
-    entries.append(Entry("stands by", _ALIVE, 2))
+    if any(_stands_by(lane, view=view) for lane in led.lanes):
+        entries.append(Entry("stands by", _ALIVE, 2))
     if any(_ends(lane, view=view, ends_at=ends_at, scrape=led.scrape_seconds) for lane in led.lanes):
         entries.append(Entry("answers no scrape", CARD, _BAR, mark="×", ink=MUTED))
     if led.nobody:
@@ -68,7 +69,9 @@ def _draw_nobody(drawing: Drawing, led: Leadership, *, axis: Axis, top: float) -
 def _draw_lane(drawing: Drawing, lane: Lane, *, axis: Axis, y: float, ends_at: float, scrape: float) -> None:
     drawing.line(axis.left, y, axis.right, y, stroke=GRID)
     for span in (part for part in lane.alive if part.meets(axis.view)):
-        drawing.line(axis.x(span.start), y, axis.x(span.end), y, stroke=_ALIVE, stroke_width=2.5, class_="alive")
+        x = axis.x(span.start)
+        # A process that was scraped but once is seen, too.
+        drawing.line(x, y, max(axis.x(span.end), x + 4), y, stroke=_ALIVE, stroke_width=2.5, class_="alive")
     for span in _unsure(lane, view=axis.view, ends_at=ends_at):
         _draw_bar(drawing, span, axis=axis, y=y, fill=_MAYBE)
     for lead in (one for one in lane.leads if one.span.meets(axis.view)):
@@ -79,6 +82,11 @@ def _draw_lane(drawing: Drawing, lane: Lane, *, axis: Axis, y: float, ends_at: f
     distance = median(right - left for left, right in pairwise(places)) if len(places) > 1 else 10
     for x in places:
         drawing.circle(x, y, min(2.4, max(0.28 * distance, 1)), fill=CARD, class_="run")
+
+
+def _stands_by(lane: Lane, *, view: Span) -> bool:
+    may_lead = [*(lead.span for lead in lane.leads), *lane.unsure]
+    return any(span.meets(view) for span in without(lane.alive, may_lead))
 
 
 def _unsure(lane: Lane, *, view: Span, ends_at: float) -> list[Span]:

@@ -124,6 +124,21 @@ def test_a_case_that_saw_neither_dispatcher_nor_tick_has_no_picture() -> None:
     assert timeline(case(happenings=[(1, "a stranger knocks")])) is None
 
 
+def test_a_dispatcher_that_was_scraped_once_is_seen() -> None:
+    (line,) = _of_class(_parse(timeline(case(leaders=[series("10.0.0.1:9090", start=59, end=59)]))), "alive")
+
+    assert float(line.get("x2", "")) - float(line.get("x1", "")) >= 4
+
+
+def test_the_legend_names_only_what_is_drawn() -> None:
+    leaders = [series("10.0.0.1:9090", start=-60, end=59, led=(-60, 60))]
+
+    words = {one.text for one in _parse(timeline(case(leaders=leaders))).iter(f"{SVG}text")}
+
+    assert "leads (dots: ticks that it ran)" in words
+    assert words & {"stands by", "nobody leads", "answers no scrape", "missed"} == set()
+
+
 def test_a_case_within_one_period_of_its_sweep_shows_the_tick_that_still_stands() -> None:
     drawn = case(
         interval_seconds=3600,
