@@ -115,8 +115,10 @@ class Heart:
             self._wake.wait(_LOOK_SECONDS)
             self._wake.clear()
             self._log.sum_up()
+            # Asked once: told to stop in the middle of a beat, it must come around again to say goodbye.
+            is_stopped = self._is_stopped
             try:
-                if self._is_stopped:
+                if is_stopped:
                     self._say_goodbye()
                 else:
                     self._look()
@@ -124,7 +126,7 @@ class Heart:
                 structlog.get_logger().warning("heartbeat_failed", reason=str(error))
             except Exception:  # noqa: BLE001 - the loop's edge: a worker whose heart stops would lose its jobs
                 structlog.get_logger().exception("heartbeat_failed")
-            if self._is_stopped:
+            if is_stopped:
                 return
 
     def _look(self) -> None:
