@@ -1,11 +1,12 @@
 """An application's API, worker and dispatcher as real processes on this machine."""
 
 import os
+import random
 import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -21,6 +22,10 @@ ROLES = ("api", "worker", "dispatcher")
 _READY_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _KILL_SECONDS = 10.0
+_READER_SECONDS = 5.0
+# Below Kubernetes' node ports, and what the kernel gives to those who ask for any port: so that nobody is likely to take one
+# between the look and the process's start.
+_PORTS = range(20_000, 30_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ class LocalStack:
             except TimeoutExpired:
                 child.process.kill()
                 codes[child.name] = child.process.wait(_KILL_SECONDS)
-            child.reader.join(timeout=1)
+            child.reader.join(timeout=_READER_SECONDS)
         if self._keeper is not None:
             self._keeper.dismiss()
             self._keeper = None
@@ -146,7 +151,7 @@ class LocalStack:
             code = migration.process.wait(_READY_SECONDS)
         finally:
             migration.process.kill()
-            migration.reader.join(timeout=1)
+            migration.reader.join(timeout=_READER_SECONDS)
             keeper.dismiss()
         if code != 0:
             raise SweephandError(f"sweephand migrate ended with exit code {code}; its lines say why")
@@ -176,9 +181,10 @@ class LocalStack:
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
+    for port in random.sample(_PORTS, 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise SweephandError(f"100 ports between {_PORTS.start} and {_PORTS.stop - 1} are all taken")
 
 
 def _is_ready(url: str) -> bool:
