@@ -102,7 +102,7 @@ def test_a_stack_whose_migration_fails_does_not_start(lines: Lines) -> None:
 
 def test_dev_prefixes_lines_and_ends_all_on_ctrl_c(commands: Commands) -> None:
     dev = commands.start("dev", "--app", APP, "--api-port", "0")
-    dev.wait_for_log("ready; Ctrl-C ends all of it", deadline_seconds=50)
+    dev.wait_for_log("ready; Ctrl-C ends all of it", deadline_seconds=90)
     url = dev.wait_for_log("dev        | api ").split()[-1]
     assert httpx.get(f"{url}/pid").status_code == 200
 
@@ -118,7 +118,7 @@ def test_dev_prefixes_lines_and_ends_all_on_ctrl_c(commands: Commands) -> None:
 
 def test_dev_ends_when_one_process_ends(commands: Commands) -> None:
     dev = commands.start("dev", "--app", APP, "--api-port", "0")
-    dev.wait_for_log("ready; Ctrl-C ends all of it", deadline_seconds=50)
+    dev.wait_for_log("ready; Ctrl-C ends all of it", deadline_seconds=90)
     url = dev.wait_for_log("dev        | api ").split()[-1]
 
     os.kill(httpx.get(f"{url}/pid").json(), signal.SIGKILL)
@@ -129,13 +129,13 @@ def test_dev_ends_when_one_process_ends(commands: Commands) -> None:
 
 def test_processes_end_with_a_parent_that_is_killed(commands: Commands) -> None:
     dev = commands.start("dev", "--app", APP, "--api-port", "0")
-    dev.wait_for_log("ready; Ctrl-C ends all of it", deadline_seconds=50)
+    dev.wait_for_log("ready; Ctrl-C ends all of it", deadline_seconds=90)
     children = _children(dev.pid)
 
     dev.kill(signal.SIGKILL)
 
     try:
-        until(lambda: not any(map(_lives, children)), deadline_seconds=15, message="all processes end")
+        until(lambda: not any(map(_lives, children)), message="all processes end")
     finally:
         for pid in children:
             with suppress(ProcessLookupError):
@@ -148,7 +148,7 @@ def test_dev_brings_its_own_postgres_when_there_is_none(commands: Commands) -> N
         Path(directory).chmod(0o755)
         data = Path(directory, "data")
         dev = commands.start("dev", "--app", APP, "--api-port", "0", "--data-dir", str(data), env={"DATABASE_URL": ""})
-        dev.wait_for_log("database  postgresql://postgres@/postgres?host=", deadline_seconds=55)
+        dev.wait_for_log("database  postgresql://postgres@/postgres?host=", deadline_seconds=90)
 
         dev.kill(signal.SIGTERM)
 

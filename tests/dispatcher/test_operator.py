@@ -19,9 +19,11 @@ from sweephand.model.lease import LeaseTimings
 from tests.support.fake_lease_api import ApiFault, FakeLeaseApi
 from tests.support.waiting import until_async
 
-# A retry period so long that whatever happens sooner was caused by the watch.
-TIMINGS = LeaseTimings(40, renew_deadline_seconds=30, retry_period_seconds=20)
-SOON = 5.0
+# A retry period so long that whatever happens sooner was caused by the watch, on a machine that is busy too.
+TIMINGS = LeaseTimings(400, renew_deadline_seconds=300, retry_period_seconds=200)
+SOON = 30.0
+
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ class Operator:
                 identity="me_1",
                 make_elector=lambda: self.elector,
                 lead_with=self._lead_with,
-                exit_seconds=25,
+                exit_seconds=60,
             )
         finally:
             await self._store.close()
@@ -80,28 +82,30 @@ async def running(api: FakeLeaseApi, *, token_path: Path | None = None) -> Async
     finally:
         if not operator.task.done():
             os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(operator.task, 10)
+        await asyncio.wait_for(operator.task, SOON)
 
 
-async def soon(condition: Callable[[], bool], message: str, *, deadline_seconds: float = SOON) -> None:
+async def soon(condition: Callable[[], bool], message: str) -> None:
     async def ask() -> bool:
         return condition()
 
-    await until_async(ask, deadline_seconds=deadline_seconds, message=message)
+    await until_async(ask, deadline_seconds=SOON, message=message)
 
 
-async def test_sigterm_ends_the_work_and_releases_the_lease_under_a_second(api: FakeLeaseApi) -> None:
-    loop = asyncio.get_running_loop()
+async def test_sigterm_ends_the_work_and_releases_the_lease_before_kopf_ends(api: FakeLeaseApi) -> None:
     async with running(api) as operator:
         assert api.holder("x") == "me_1"
-        began_at = loop.time()
-        os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(operator.task, 10)
-        seconds = loop.time() - began_at
 
-    assert api.holder("x") == ""
-    assert not operator.is_leading
-    assert seconds < 1
+        os.kill(os.getpid(), signal.SIGTERM)
+
+        await soon(lambda: api.holder("x") == "", "the lease is released")
+        assert not operator.is_leading
+        assert not operator.task.done()
+        await asyncio.wait_for(operator.task, SOON)
+
+
+def watches_begun(api: FakeLeaseApi) -> int:
+    return sum("watch=true" in request for request in api.requests)
 
 
 async def test_nothing_but_the_lease_is_written_and_only_it_is_watched(api: FakeLeaseApi) -> None:
@@ -120,7 +124,7 @@ async def test_nothing_but_the_lease_is_written_and_only_it_is_watched(api: Fake
 
 async def test_the_watch_tells_at_once_that_the_lease_was_taken(api: FakeLeaseApi) -> None:
     async with running(api) as operator:
-        api.edit("x", lambda lease: lease.update(spec={"holderIdentity": "other", "leaseDurationSeconds": 40}))
+        api.edit("x", lambda lease: lease.update(spec={"holderIdentity": "other", "leaseDurationSeconds": 400}))
 
         await soon(lambda: not operator.is_leading, "it stands down")
 
@@ -129,7 +133,7 @@ async def test_the_watch_tells_at_once_that_the_lease_was_taken(api: FakeLeaseAp
 
 async def test_the_watch_tells_at_once_that_the_lease_was_released(api: FakeLeaseApi) -> None:
     async with running(api) as operator:
-        api.edit("x", lambda lease: lease.update(spec={"holderIdentity": "other", "leaseDurationSeconds": 40}))
+        api.edit("x", lambda lease: lease.update(spec={"holderIdentity": "other", "leaseDurationSeconds": 400}))
         await soon(lambda: not operator.is_leading, "it stands down")
 
         api.edit("x", lambda lease: lease.update(spec={"holderIdentity": "", "leaseDurationSeconds": 1}))
@@ -150,9 +154,10 @@ async def test_a_deleted_lease_is_made_anew_at_once_and_the_work_goes_on(api: Fa
 
 async def test_when_kopf_fails_the_leader_goes_on_and_the_watch_comes_back(api: FakeLeaseApi) -> None:
     async with running(api) as operator:
+        begun = watches_begun(api)
         api.fail_watches()
-        await soon(lambda: api.watches() == 0, "the watch is gone")
-        await soon(lambda: api.watches() == 1, "the watch is back", deadline_seconds=10)
+        # Not that it is gone, then back: both may have happened before a busy machine comes to look.
+        await soon(lambda: watches_begun(api) > begun and api.watches() == 1, "the watch is back")
 
         assert operator.is_leading
         assert operator.leaderships == 1
@@ -166,7 +171,7 @@ async def test_sigterm_while_kopf_is_being_started_anew_releases_the_lease(api: 
         await soon(lambda: api.watches() == 0, "the watch is gone")
 
         os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(operator.task, 10)
+        await asyncio.wait_for(operator.task, SOON)
 
     assert api.holder("x") == ""
 
@@ -179,12 +184,12 @@ async def test_refused_tokens_end_nothing(api: FakeLeaseApi, tmp_path: Path) -> 
         api.tokens = {"second"}
         api.end_watches()
         refused = len(api.requests)
-        await soon(lambda: len(api.requests) >= refused + 2, "the old token is refused twice", deadline_seconds=10)
+        await soon(lambda: len(api.requests) >= refused + 2, "the old token is refused twice")
         assert not operator.task.done()
 
         token.write_text("second")
 
-        await soon(lambda: api.watches() == 1, "it watches with the new token", deadline_seconds=15)
+        await soon(lambda: api.watches() == 1, "it watches with the new token")
         assert operator.is_leading
 
 
@@ -193,10 +198,10 @@ async def test_a_forbidden_watch_ends_nothing(api: FakeLeaseApi) -> None:
         api.fault = ApiFault.FORBIDDEN
         api.end_watches()
         refused = len(api.requests)
-        await soon(lambda: len(api.requests) >= refused + 2, "it tries twice", deadline_seconds=10)
+        await soon(lambda: len(api.requests) >= refused + 2, "it tries twice")
         api.fault = ApiFault.NONE
 
-        await soon(lambda: api.watches() == 1, "it watches again", deadline_seconds=15)
+        await soon(lambda: api.watches() == 1, "it watches again")
         assert operator.is_leading
 
 
@@ -215,8 +220,8 @@ async def test_an_end_of_the_contention_ends_the_operator_and_is_raised(api: Fak
                 identity="me_1",
                 make_elector=lambda: LeaseElector(store, identity="me_1", timings=TIMINGS),
                 lead_with=fail,
-                exit_seconds=25,
+                exit_seconds=60,
             ),
-            10,
+            SOON,
         )
     await store.close()

@@ -145,7 +145,7 @@ async def test_a_fenced_leader_puts_its_try_on_record_and_leads_again_in_a_later
             async def leads_again(term: int = own) -> bool:
                 return (await terms("ok"))[-1] == term + 2
 
-            await until_async(leads_again, deadline_seconds=20, message="it ticks again, in a term of its own")
+            await until_async(leads_again, message="it ticks again, in a term of its own")
             if await terms("fenced"):
                 break
 

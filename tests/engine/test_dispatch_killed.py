@@ -60,10 +60,10 @@ def check_that_ledger_and_jobs_agree(connection: psycopg.Connection) -> None:
 async def finish_with_another(database_url: str, connection: psycopg.Connection) -> None:
     """Let a second dispatcher take over, and wait until it has done all that was left, and one run more."""
     async with dispatching(database_url, hourly()):
-        await until_async(lambda: term_is(connection, 2), deadline_seconds=20, message="the second leads")
-        await until_async(lambda: is_done(connection), deadline_seconds=20, message="the tick is done")
+        await until_async(lambda: term_is(connection, 2), message="the second leads")
+        await until_async(lambda: is_done(connection), message="the tick is done")
         await request_run(connection)
-        await until_async(lambda: has_manual_tick(connection), deadline_seconds=20, message="the second came around")
+        await until_async(lambda: has_manual_tick(connection), message="the second came around")
 
 
 async def term_is(connection: psycopg.Connection, term: int) -> bool:
@@ -107,7 +107,7 @@ async def test_sigkill_during_the_scan_leaves_nothing_and_the_next_leader_waits_
 ) -> None:
     connection.execute("SELECT pg_advisory_lock(%s)", [SCAN_LOCK])
     process = start(commands, gate)
-    until(lambda: is_scanning(connection), deadline_seconds=20, message="the dispatch scans")
+    until(lambda: is_scanning(connection), message="the dispatch scans")
 
     process.kill()
     process.wait()
@@ -115,9 +115,9 @@ async def test_sigkill_during_the_scan_leaves_nothing_and_the_next_leader_waits_
 
     assert ticks(connection) == []
     async with dispatching(database_url, hourly()):
-        await until_async(lambda: is_waiting_to_gain(connection), deadline_seconds=20, message="the next leader waits")
+        await until_async(lambda: is_waiting_to_gain(connection), message="the next leader waits")
         connection.execute("SELECT pg_advisory_unlock(%s)", [SCAN_LOCK])
-        await until_async(lambda: is_done(connection), deadline_seconds=20, message="the next leader has ticked")
+        await until_async(lambda: is_done(connection), message="the next leader has ticked")
     check_that_ledger_and_jobs_agree(connection)
     assert ticks(connection) == [("ok", 3, 0)]
 
@@ -146,9 +146,9 @@ async def test_a_connection_that_is_cut_at_commit_is_made_up_for_by_the_same_lea
         await asyncio.to_thread(hold.wait)
         gate.cut()
         hold.release()
-        await until_async(lambda: is_done(connection), deadline_seconds=20, message="the tick is done")
+        await until_async(lambda: is_done(connection), message="the tick is done")
         await request_run(connection)
-        await until_async(lambda: has_manual_tick(connection), deadline_seconds=20, message="it came around")
+        await until_async(lambda: has_manual_tick(connection), message="it came around")
 
     check_that_ledger_and_jobs_agree(connection)
     assert ticks(connection) == [("ok", 3, 0), ("ok", 0, 3)]
@@ -164,12 +164,12 @@ async def test_a_commit_that_fails_is_an_error_on_record_and_leaves_no_job(
             FOR EACH ROW EXECUTE FUNCTION refuse()""")
 
     async with dispatching(database_url, hourly()):
-        await until_async(lambda: is_done(connection), deadline_seconds=20, message="the tick is on record")
+        await until_async(lambda: is_done(connection), message="the tick is on record")
         failed = connection.execute("SELECT outcome, enqueued, error FROM sweephand.tick").fetchall()
         jobs = connection.execute("SELECT count(*) FROM sweephand.job").fetchone()
         await change(connection, "DROP FUNCTION refuse CASCADE")
         await request_run(connection)
-        await until_async(lambda: has_manual_tick(connection), deadline_seconds=20, message="the next tick")
+        await until_async(lambda: has_manual_tick(connection), message="the next tick")
 
     assert failed == [("error", 0, "not today")]
     assert jobs == (0,)

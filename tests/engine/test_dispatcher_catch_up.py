@@ -52,7 +52,7 @@ async def come_back(database_url: str, app: App, connection: psycopg.Connection,
         return found.fetchone() == (True,)
 
     async with dispatching(database_url, app):
-        await until_async(has_caught_up, deadline_seconds=20, message="it has caught up")
+        await until_async(has_caught_up, message="it has caught up")
     return connection.execute("""
         SELECT outcome, reason, cause, count(*), sum(covers)::int, count(made_up_by) FROM sweephand.tick
         GROUP BY outcome, reason, cause ORDER BY 1, 2""").fetchall()
@@ -109,7 +109,7 @@ async def test_an_application_without_sweeps_is_led_all_the_same(tables: psycopg
         return (await asyncio.to_thread(tables.execute, "SELECT term FROM sweephand.leader")).fetchone()
 
     async with dispatching(module_database_url, App("empty")) as dispatcher:
-        await until_async(term, deadline_seconds=20, message="it leads")
+        await until_async(term, message="it leads")
         assert dispatcher.metrics_port > 0
 
     assert stored_ticks(tables) == []

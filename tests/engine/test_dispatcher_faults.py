@@ -60,7 +60,7 @@ async def wait_for(connection: psycopg.Connection, sweep: str, *, outcome: str, 
         ticks = await asyncio.to_thread(stored_ticks, connection)
         return next((tick for tick in ticks if (tick.sweep, tick.outcome) == (sweep, outcome) and tick.id > after), None)
 
-    tick = await until_async(found, deadline_seconds=20, message=f"{sweep} has a tick that is {outcome}")
+    tick = await until_async(found, message=f"{sweep} has a tick that is {outcome}")
     assert tick is not None
     return tick
 
@@ -176,7 +176,7 @@ async def test_a_request_for_a_moment_that_has_its_tick_is_put_aside(
             WHERE name = 'broken_products'""",
         )
 
-        await until_async(lambda: is_put_aside(tables), deadline_seconds=20, message="the request is put aside")
+        await until_async(lambda: is_put_aside(tables), message="the request is put aside")
         last = max(tick.id for tick in stored_ticks(tables))
         await wait_for(tables, "broken_products", outcome="ok", after=last)
 
@@ -229,7 +229,7 @@ async def test_the_gauges_show_every_sweep_that_can_be_read_whatever_its_order(
         app.sweep(every=timedelta(hours=1), enqueues=mend, name=name)(partial(orders.__getitem__, name))
 
     async with dispatching(module_database_url, app) as dispatcher:
-        page = await until_async(lambda: shown(dispatcher.metrics_port, "textual"), deadline_seconds=20, message="it is shown")
+        page = await until_async(lambda: shown(dispatcher.metrics_port, "textual"), message="it is shown")
 
     rows = [f'sweephand_sweep_backlog_rows{{sweep="{name}"}} 3.0' for name in ("aged", "counted", "ranked", "textual")]
     assert all(row in page for row in rows), page

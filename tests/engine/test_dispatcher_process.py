@@ -41,7 +41,7 @@ def start_two(commands: Commands) -> tuple[RunningCommand, RunningCommand]:
     both = [start(commands, "secondly") for _ in range(2)]
     for one in both:
         one.wait_for_log("dispatcher_started", deadline_seconds=START_SECONDS)
-    leader = until(lambda: next((one for one in both if "term_began" in one.log), None), deadline_seconds=20, message="one leads")
+    leader = until(lambda: next((one for one in both if "term_began" in one.log), None), message="one leads")
     assert leader is not None
     follower = both[1] if leader is both[0] else both[0]
     return leader, follower
@@ -79,7 +79,7 @@ def test_sigterm_hands_over_to_the_other_within_seconds(commands: Commands, conn
 
     leader.kill(signal.SIGTERM)
 
-    follower.wait_for_log("term_began", deadline_seconds=20)
+    follower.wait_for_log("term_began")
     wait_for_dispatches(connection, term=2)
     assert leader.wait() == 0
     assert "lease_released" in leader.log
@@ -123,9 +123,7 @@ def test_five_rolls_in_one_period_make_one_tick_at_the_start(commands: Commands,
         one.wait_for_log("dispatcher_started", deadline_seconds=START_SECONDS)
 
     for _ in range(5):
-        leader = until(
-            lambda: next((one for one in dispatchers if has_begun(one)), None), deadline_seconds=20, message="another leads"
-        )
+        leader = until(lambda: next((one for one in dispatchers if has_begun(one)), None), message="another leads")
         assert leader is not None
         leader.kill(signal.SIGTERM)
         assert leader.wait() == 0
@@ -155,7 +153,7 @@ def test_a_database_that_restarts_is_outlived_and_its_time_is_on_record(
         dispatcher.wait_for_log("dispatched", deadline_seconds=START_SECONDS)
 
         own_postgres.stop(is_crash=is_crash)
-        dispatcher.wait_for_log("database_lost", deadline_seconds=20)
+        dispatcher.wait_for_log("database_lost")
         own_postgres.start()
 
         with open_connection(database_url) as connection:

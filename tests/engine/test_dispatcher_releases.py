@@ -51,7 +51,7 @@ async def lead_until_ticked(database_url: str, app: App, connection: psycopg.Con
         return len(await asyncio.to_thread(stored_ticks, connection)) >= ticks
 
     async with dispatching(database_url, app):
-        await until_async(has_ticked, deadline_seconds=20, message=f"there are {ticks} ticks")
+        await until_async(has_ticked, message=f"there are {ticks} ticks")
 
 
 async def test_sweeps_that_change_come_and_go_between_releases(tables: psycopg.Connection, module_database_url: str) -> None:
@@ -93,7 +93,7 @@ async def test_without_run_on_start_the_first_tick_is_a_whole_period_away(
     gate = MessageGate(module_database_url)
     try:
         async with dispatching(gate.url, at_times_without_start()):
-            await until_async(is_registered, deadline_seconds=20, message="the sweep is registered")
+            await until_async(is_registered, message="the sweep is registered")
             await came_around(gate, times=3)
     finally:
         gate.close()

@@ -64,7 +64,7 @@ def test_stuck_products_are_found_by_the_dispatcher_and_mended_by_the_worker(sho
 
     line = dispatcher.wait_for_log("dispatched sweep=stuck_publications")
     assert "enqueued=3 skipped_duplicates=0" in line
-    until(lambda: published(shop) == 3, deadline_seconds=20, message="three products are published")
+    until(lambda: published(shop) == 3, message="three products are published")
 
 
 def test_a_wrong_setting_stops_a_process_at_its_start_by_name(commands: Commands) -> None:

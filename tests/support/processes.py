@@ -52,7 +52,7 @@ class RunningCommand:
         """Tell whether it has not ended; a stopped (SIGSTOP) process runs."""
         return self.process.poll() is None
 
-    def wait_for_log(self, text: str, *, deadline_seconds: float = 15, count: int = 1) -> str:
+    def wait_for_log(self, text: str, *, deadline_seconds: float = 40, count: int = 1) -> str:
         """Return the line with the `count`th appearance of a text in the log, waiting for it."""
 
         def line() -> str | None:
@@ -71,7 +71,7 @@ class RunningCommand:
         """Send a signal to the process, and to it alone; see `wait` for the end."""
         self.process.send_signal(sent)
 
-    def wait(self, *, deadline_seconds: float = 30) -> int:
+    def wait(self, *, deadline_seconds: float = 40) -> int:
         """Return the exit status, negative for a signal, waiting for the end."""
         try:
             return self.process.wait(deadline_seconds)

@@ -10,7 +10,7 @@ T = TypeVar("T")
 _POLL_SECONDS = 0.01
 
 
-def until(condition: Callable[[], T], *, deadline_seconds: float = 10, every_seconds: float = _POLL_SECONDS, message: str) -> T:
+def until(condition: Callable[[], T], *, deadline_seconds: float = 30, every_seconds: float = _POLL_SECONDS, message: str) -> T:
     """Return the condition's first true value; fail with the message if there is none before the deadline.
 
     The condition is asked at once, then every so often. What it raises is not caught.
@@ -23,7 +23,7 @@ def until(condition: Callable[[], T], *, deadline_seconds: float = 10, every_sec
     return value
 
 
-async def until_async(condition: Callable[[], Awaitable[T]], *, deadline_seconds: float = 10, message: str) -> T:
+async def until_async(condition: Callable[[], Awaitable[T]], *, deadline_seconds: float = 30, message: str) -> T:
     """Do what `until` does for a condition that is awaited, and let other tasks run between."""
     deadline = time.monotonic() + deadline_seconds
     while not (value := await condition()):

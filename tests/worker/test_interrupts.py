@@ -25,7 +25,7 @@ def _run(interrupts: Interrupts, attempt: Attempt, *, running: Event, finish: Ev
         try:
             interrupts.enter(attempt)
             running.set()
-            until(finish.is_set, deadline_seconds=20, message="the test lets the job finish")
+            until(finish.is_set, message="the test lets the job finish")
         finally:
             interrupts.leave(attempt)
     except BaseException as error:  # noqa: BLE001

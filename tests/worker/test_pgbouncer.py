@@ -59,7 +59,7 @@ def test_a_listener_on_a_direct_connection_wakes_the_worker(
 
     conn.execute("SELECT pg_notify('sweephand.default', '')")
 
-    until(lambda: stored_job(conn, job_id).state == "completed", deadline_seconds=5, message="the job is completed")
+    until(lambda: stored_job(conn, job_id).state == "completed", message="the job is completed")
     worker.kill(signal.SIGTERM)
     assert worker.wait() == 0
 
