@@ -84,7 +84,7 @@ def test_the_alerts_fire_when_they_should(file: Path, tmp_path: Path) -> None:
     run(["promtool", "test", "rules", file.name], directory=tmp_path)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("alert", ALERTS)
 def test_a_change_of_the_rule_is_noticed(alert: str, tmp_path: Path) -> None:
     files = write_tests(tmp_path, only=alert)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from storefront.adapters.postgres.stuck_publications import insert_stuck_product
 from tests.chart.programs import program
 from tests.chart.test_alerts import rules
 from tests.chart.test_dashboards import FILES, expressions, load
+from tests.support.network import free_port
 from tests.support.processes import Commands, RunningCommand
 from tests.support.waiting import until
 
@@ -76,8 +76,7 @@ def start_prometheus(directory: Path, targets: dict[str, list[str]]) -> tuple[Ru
     fast = [{**{key: child.value for key, child in group.entries()}, "interval": "1s"} for group in rules()["groups"]]
     (directory / "rules.yaml").write_text(json.dumps({"groups": fast}))
     (directory / "prometheus.yaml").write_text(json.dumps(config))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     started = RunningCommand.start(
         [
             program("prometheus"), f"--config.file={directory}/prometheus.yaml", f"--storage.tsdb.path={directory}/data",

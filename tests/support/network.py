@@ -1,5 +1,6 @@
 """Stand between a process and PostgreSQL, to do to their connections what a network does."""
 
+import random
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -150,3 +151,11 @@ class DatabaseGate:
         thread = Thread(target=run, args=args, kwargs=kwargs, name="database-gate", daemon=True)
         self._threads.append(thread)
         thread.start()
+
+
+def free_port() -> int:
+    """Return a port for a program that must be told one, below those that the kernel gives to whoever asks for any."""
+    for port in random.sample(range(20_000, 30_000), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
