@@ -96,7 +96,7 @@ class TickLoop:
             since=self._term.since,
             is_first_of_term=sweep.name not in self._started,
             previous_dispatch=self._previous.get(sweep.name),
-            database_down=self._outage.last,
+            database_down=self._outage.latest(snapshot.now),
         )
         step = plan(sweep.policy, state, history, now=snapshot.now)
         if step is None:
@@ -135,7 +135,7 @@ class TickLoop:
             if _is_connection_lost(error) or not await self._record_error(sweep, state, step, now, error):
                 # Nothing is known of the tick: it stays due, and is planned again when the database answers.
                 self._failing.add(sweep.name)
-                self._outage.begin(error)
+                self._outage.begin(error, missed=step.due.planned_at if step.due else now)
                 if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
                     await self._pool.drain()  # its sessions would stay with a server that is no longer the primary
                 await asyncio.sleep(self._poll_seconds)
@@ -231,21 +231,27 @@ class _Outage:
         self._reporter = reporter
         self._last_answer = since
         self._is_down = False
-        self.last: Period | None = None
+        self._last: Period | None = None
 
-    def begin(self, error: Exception) -> None:
-        """Note that the database did not answer; the outage began after its last answer."""
+    def begin(self, error: Exception, *, missed: datetime | None = None) -> None:
+        """Note that the database did not answer; the outage began after its last answer, or with the tick that it failed."""
         if not self._is_down:
             self._is_down = True
+            if missed is not None:
+                self._last_answer = min(self._last_answer, missed)
             self._reporter.database_lost(_text(error))
 
     def end(self, now: datetime) -> None:
         """Note that the database answered, at `now` by its clock."""
         if self._is_down:
             self._is_down = False
-            self.last = Period(self._last_answer, now)
+            self._last = Period(self._last_answer, now)
             self._reporter.database_back(seconds=(now - self._last_answer).total_seconds())
         self._last_answer = now
+
+    def latest(self, now: datetime) -> Period | None:
+        """Return the outage that lasts at `now`, or the last one: a database that only refuses writes still says what is due."""
+        return Period(self._last_answer, now) if self._is_down else self._last
 
 
 def _is_connection_lost(error: Exception) -> bool:
