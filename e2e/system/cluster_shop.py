@@ -1,7 +1,7 @@
 """Run a shop on the cluster by the chart, and do to it what clusters do."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ import httpx
 from e2e.system import nodes
 from e2e.system.cluster_prometheus import RELEASE, ClusterPrometheus, scrape_services, shop_rules
 from e2e.system.commands import run
-from e2e.system.kubernetes import Kubectl, Manifest, PortForward, as_list, as_mapping, at
+from e2e.system.kubernetes import Kubectl, Manifest, PortForward, as_list, as_mapping, at, name_of
 from e2e.system.ledger import Ledger
 from e2e.system.scrapes import Scrapes
 from e2e.system.shop import Diary, Load, Timings
@@ -133,7 +133,7 @@ class ClusterShop:
         self.diary.note(f"{len(load.created)} products were created, {len(load.refused)} requests refused")
 
     def readiness(self, component: str) -> str:
-        pod = _name(self.pods(component)[0])
+        pod = name_of(self.pods(component)[0])
         way = PortForward(self.kubectl, f"pod/{pod}", port=9090, log_path=self._directory / "readiness-forward.log")
         try:
             return httpx.get(f"http://{way.address()}/readyz", timeout=20).text
@@ -156,11 +156,17 @@ class ClusterShop:
         def leading() -> str | None:
             # An identity is the pod's name and a random end.
             name = (self.lease_holder() or "").rpartition("_")[0]
-            return name if name in {_name(pod) for pod in self.pods("dispatcher") if _is_ready(pod)} else None
+            return name if name in {name_of(pod) for pod in self.pods("dispatcher") if _is_ready(pod)} else None
 
         found = until(leading, deadline_seconds=_PATIENCE_SECONDS, every_seconds=0.5, message="a dispatcher holds the Lease")
         assert found is not None
         return found
+
+    def replace_pods(self, component: str, names: Sequence[str]) -> None:
+        """Delete these pods of a component, and wait until others are there in their place."""
+        if names:
+            self.kubectl.run("delete", "pod", *names)
+        self._wait_for(component)
 
     def node_of(self, pod: str) -> str:
         """Return the node that a pod runs on."""
@@ -338,10 +344,6 @@ def _pod(name: str, command: list[str], *, config_map: str) -> Manifest:
             "volumes": [{"name": "program", "configMap": {"name": config_map}}],
         },
     }
-
-
-def _name(pod: Mapping[str, object]) -> str:
-    return str(at(pod, "metadata", "name"))
 
 
 def _is_ready(pod: Mapping[str, object]) -> bool:

@@ -105,3 +105,8 @@ def at(value: object, *path: str | int) -> object:
         else:
             return None
     return value
+
+
+def name_of(found: Mapping[str, object]) -> str:
+    """Return an object's name."""
+    return str(at(found, "metadata", "name"))

@@ -44,8 +44,18 @@ def node_stopped(node: str) -> Iterator[None]:
         until(lambda: is_ready(kubectl, node), deadline_seconds=240, every_seconds=2, message=f"node {node} is ready")
 
 
+@contextmanager
+def cordoned(node: str) -> Iterator[None]:
+    """Let the scheduler put no pods on a node for the block."""
+    run("kubectl", "cordon", node)
+    try:
+        yield
+    finally:
+        run("kubectl", "uncordon", node)
+
+
 def is_ready(kubectl: Kubectl, node: str) -> bool:
-    """Tell whether a node, or a pod in its namespace, has the condition Ready."""
+    """Tell whether a node has the condition Ready."""
     conditions = at(kubectl.get("node", node), "status", "conditions")
     assert isinstance(conditions, list)
     return any(at(one, "type") == "Ready" and at(one, "status") == "True" for one in conditions)

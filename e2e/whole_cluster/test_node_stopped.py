@@ -4,22 +4,22 @@ import pytest
 
 from e2e.system.case import Case
 from e2e.system.cluster_shop import ClusterShop
-from e2e.system.nodes import node_stopped
+from e2e.system.kubernetes import at, name_of
+from e2e.system.nodes import cordoned, node_stopped
 
 pytestmark = pytest.mark.shop("ticks")
 
 
 def test_node_stopped(case: Case, cluster_shop: ClusterShop) -> None:
-    # A node that takes the database with it would show something else.
+    # A node that took the database or both dispatchers with it would show something else.
     with_database = cluster_shop.node_of(f"{cluster_shop.prefix}-postgres-0")
-    for _ in range(4):
-        if cluster_shop.node_of(cluster_shop.leader_pod()) != with_database:
-            break
-        term = cluster_shop.ledger.term()
-        cluster_shop.stop_leader()
-        cluster_shop.ledger.wait_for_term(term)
-    node = cluster_shop.node_of(cluster_shop.leader_pod())
-    assert node != with_database
+    gather_dispatchers(cluster_shop, away_from=with_database)
+    leader = cluster_shop.leader_pod()
+    node = cluster_shop.node_of(leader)
+    (follower,) = {name_of(pod) for pod in cluster_shop.pods("dispatcher")} - {leader}
+    with cordoned(node):
+        cluster_shop.replace_pods("dispatcher", [follower])
+    assert cluster_shop.leader_pod() == leader
     before = cluster_shop.ledger.term()
 
     stopped_at = cluster_shop.diary.note(f"node {node} is stopped")
@@ -37,3 +37,10 @@ def test_node_stopped(case: Case, cluster_shop: ClusterShop) -> None:
     case.figures["missed"] = case.missed()
     case.check_counters()
     case.check_alerts("SweephandTickMissed")
+
+
+def gather_dispatchers(shop: ClusterShop, *, away_from: str) -> None:
+    """Bring all dispatchers to other nodes than this one."""
+    with cordoned(away_from):
+        strays = [name_of(pod) for pod in shop.pods("dispatcher") if at(pod, "spec", "nodeName") == away_from]
+        shop.replace_pods("dispatcher", strays)
