@@ -125,9 +125,13 @@ def _run_group(group: str, place: str, arguments: list[str]) -> int:
         "--timeout=900",
         *arguments,
     ]
-    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+    unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, cwd=REPOSITORY, env=unbuffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as running:
         for line in running.stdout or ():
-            _say(f"{group:13} {line.rstrip()}")
+            if line.strip():
+                _say(f"{group:13} {line.rstrip()}")
     # 5: it has no case of those that were asked for.
     return 0 if running.returncode == 5 else running.returncode
 
