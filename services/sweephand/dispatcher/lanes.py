@@ -8,10 +8,14 @@ from dataclasses import dataclass
 import psycopg
 import structlog
 
-from sweephand.model.errors import FencedError
+from sweephand.dispatcher.lane_watch import LaneWatch
+from sweephand.model.errors import DatabaseError, FencedError
 from sweephand.postgres.bounded import bounded
-from sweephand.postgres.connect import connect_async
+from sweephand.postgres.connect import connect_async, is_connection_lost
 from sweephand.telemetry import DispatcherMetrics
+
+# What a round may take beyond its deadline: to connect, and to give up.
+_ANSWER_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Lane:
     run_once: Callable[[psycopg.AsyncConnection], Coroutine[object, object, None]]
 
 
-async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: DispatcherMetrics) -> None:
+async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: DispatcherMetrics, watch: LaneWatch) -> None:
     """Run the chore for ever. A round that fails or overruns is logged once a streak, and the next starts on a new connection.
 
     Raises:
@@ -36,6 +40,7 @@ async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: Dis
     log = structlog.get_logger("sweephand.dispatcher").bind(lane=lane.name)
     connection: psycopg.AsyncConnection | None = None
     is_failing = False
+    watch.begin(lane.name, patience_seconds=lane.every_seconds + lane.deadline_seconds + _ANSWER_SECONDS)
     try:
         while True:
             try:
@@ -47,6 +52,7 @@ async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: Dis
             except FencedError:
                 raise
             except Exception as error:  # noqa: BLE001 - the edge of the chore: nothing that it meets may end it for good
+                watch.failed(lane.name, error=None if _is_database_away(error) else _text(error, lane))
                 if not is_failing:
                     log.warning("lane_failed", error=_text(error, lane))
                 is_failing = True
@@ -56,9 +62,11 @@ async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: Dis
                 if is_failing:
                     log.info("lane_recovered")
                 is_failing = False
+                watch.came_around(lane.name)
                 metrics.lane_last_success_timestamp_seconds.labels(lane.name).set_to_current_time()
             await asyncio.sleep(lane.every_seconds)
     finally:
+        watch.end(lane.name)
         await _close(connection)
 
 
@@ -66,6 +74,10 @@ async def _close(connection: psycopg.AsyncConnection | None) -> None:
     if connection is not None:
         with suppress(psycopg.Error):
             await connection.close()
+
+
+def _is_database_away(error: Exception) -> bool:
+    return isinstance(error, DatabaseError) or (isinstance(error, psycopg.Error) and is_connection_lost(error))
 
 
 def _text(error: Exception, lane: Lane) -> str:

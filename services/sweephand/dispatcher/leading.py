@@ -10,6 +10,7 @@ import structlog
 from psycopg_pool import AsyncConnectionPool
 
 from sweephand.app import App
+from sweephand.dispatcher.lane_watch import LaneWatch
 from sweephand.dispatcher.lanes import Lane, run_lane
 from sweephand.dispatcher.leadership import Leadership
 from sweephand.dispatcher.loop import RECONNECT_SECONDS, TickLoop
@@ -38,13 +39,21 @@ class Leading:
     """Be the work of an application's leader. One object serves all leaderships of a process, one at a time."""
 
     def __init__(
-        self, app: App, settings: Settings, *, identity: str, metrics: DispatcherMetrics, leader_metrics: LeaderMetrics
+        self,
+        app: App,
+        settings: Settings,
+        *,
+        identity: str,
+        metrics: DispatcherMetrics,
+        leader_metrics: LeaderMetrics,
+        watch: LaneWatch,
     ) -> None:
         self._app = app
         self._settings = settings
         self._identity = identity
         self._metrics = metrics
         self._leader_metrics = leader_metrics
+        self._watch = watch
         self._reporter = TickReporter(metrics)
         self._log = structlog.get_logger("sweephand.dispatcher")
         self._term: Term | None = None
@@ -68,6 +77,7 @@ class Leading:
                     pool=pool,
                     leadership=leadership,
                     reporter=self._reporter,
+                    watch=self._watch,
                     poll_seconds=self._settings.poll_interval_seconds,
                 )
                 group.create_task(loop.run())
@@ -78,6 +88,7 @@ class Leading:
                             database_url=self._settings.database_url,
                             prepare=self._settings.prepared_statements,
                             metrics=self._metrics,
+                            watch=self._watch,
                         )
                     )
         finally:

@@ -13,12 +13,14 @@ from datetime import datetime, timedelta
 import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from sweephand.dispatcher.lane_watch import LaneWatch
 from sweephand.dispatcher.leadership import Leadership
 from sweephand.dispatcher.report import TickReporter
 from sweephand.model.errors import ConflictError, FencedError, SweephandError
 from sweephand.model.ticks import LeaderHistory, Period, Step, TickState, plan
 from sweephand.postgres import ledger, sweeps
 from sweephand.postgres.bounded import bounded
+from sweephand.postgres.connect import is_connection_lost
 from sweephand.postgres.dispatch import dispatch
 from sweephand.postgres.leader import Term, fence
 from sweephand.sweep import Sweep
@@ -28,6 +30,8 @@ _ANSWER_SECONDS = 10.0
 _READ_SECONDS = 10.0
 RECONNECT_SECONDS = 3.0
 """How long the pool tries to connect, and the loop waits for it, before the loop asks anew."""
+_LANE = "ticks"
+_PATIENCE_SECONDS = 15.0  # more than a turn may take, less than the elector gives a leader that is stuck
 _LEDGER_TIMEOUT = timedelta(seconds=10)
 
 
@@ -42,6 +46,7 @@ class TickLoop:
         pool: "AsyncConnectionPool[psycopg.AsyncConnection]",
         leadership: Leadership,
         reporter: TickReporter,
+        watch: LaneWatch,
         poll_seconds: float,
     ) -> None:
         self._sweeps = app_sweeps
@@ -49,6 +54,7 @@ class TickLoop:
         self._pool = pool
         self._leadership = leadership
         self._reporter = reporter
+        self._watch = watch
         self._poll_seconds = poll_seconds
         self._wake = asyncio.Event()
         self._busy: set[str] = set()
@@ -65,6 +71,13 @@ class TickLoop:
         Raises:
             ExceptionGroup: with a FencedError inside, when a later term has begun.
         """
+        self._watch.begin(_LANE, patience_seconds=_PATIENCE_SECONDS)
+        try:
+            await self._come_around_for_ever()
+        finally:
+            self._watch.end(_LANE)
+
+    async def _come_around_for_ever(self) -> None:
         async with asyncio.TaskGroup() as group:
             while True:
                 self._wake.clear()
@@ -83,6 +96,7 @@ class TickLoop:
                         self._start_if_due(group, sweep, snapshot)
                     seconds = self._seconds_to_next(snapshot)
                 self._leadership.beat()
+                self._watch.came_around(_LANE)
                 # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the wake-up.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
@@ -255,10 +269,8 @@ class _Outage:
 
 
 def _is_connection_lost(error: Exception) -> bool:
-    """Tell whether the failure says nothing of the statement: the server is away, restarting or silent."""
-    if isinstance(error, psycopg.OperationalError):
-        return error.sqlstate is None or (error.sqlstate[:2] in {"08", "57"} and error.sqlstate != "57014")
-    return isinstance(error, TimeoutError | PoolTimeout | psycopg.InterfaceError)
+    """Tell whether the failure says nothing of the statement."""
+    return isinstance(error, TimeoutError | PoolTimeout) or (isinstance(error, psycopg.Error) and is_connection_lost(error))
 
 
 def _text(error: Exception) -> str:

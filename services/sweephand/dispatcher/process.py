@@ -13,6 +13,7 @@ from sweephand.dispatcher.api_access import ApiAccess
 from sweephand.dispatcher.election_metrics import ElectionMetrics
 from sweephand.dispatcher.elector import Elector, unique_identity
 from sweephand.dispatcher.gauges import gauges_lane
+from sweephand.dispatcher.lane_watch import LaneWatch
 from sweephand.dispatcher.lanes import run_lane
 from sweephand.dispatcher.leading import Leading
 from sweephand.dispatcher.lease import ProcessLease
@@ -70,7 +71,15 @@ class Dispatcher:
         for queue in app.queues():
             self._backlog_metrics.declare_queue(queue)
         self._observer = ElectionMetrics(leader_metrics, lease_name=settings.lease_name_for(app.name))
-        self._leading = Leading(app, settings, identity=self.identity, metrics=self._metrics, leader_metrics=leader_metrics)
+        self._lanes = LaneWatch()
+        self._leading = Leading(
+            app,
+            settings,
+            identity=self.identity,
+            metrics=self._metrics,
+            leader_metrics=leader_metrics,
+            watch=self._lanes,
+        )
         self._elector: Elector | None = None
         self._watch = DatabaseWatch(
             settings.database_url,
@@ -82,7 +91,7 @@ class Dispatcher:
             settings.metrics_port,
             registry=registry,
             is_live=lambda: None if self._elector is None else self._elector.is_live(),
-            is_ready=lambda: "the elector has not started" if self._elector is None else self._watch.problem(),
+            is_ready=self._reason_not_ready,
             host=settings.api_host,
         )
 
@@ -136,6 +145,7 @@ class Dispatcher:
                 database_url=self._settings.database_url,
                 prepare=self._settings.prepared_statements,
                 metrics=self._metrics,
+                watch=self._lanes,
             ),
             name="gauges",
         )
@@ -145,6 +155,12 @@ class Dispatcher:
             gauges.cancel()
             with suppress(asyncio.CancelledError):
                 await gauges
+
+    def _reason_not_ready(self) -> str | None:
+        """Return why; any thread may ask. That another replica leads is no reason."""
+        if self._elector is None:
+            return "the elector has not started"
+        return self._watch.problem() or self._lanes.problem()
 
     async def _serve_in_cluster(self) -> None:
         from sweephand.dispatcher.kubernetes import KubernetesLease

@@ -77,6 +77,13 @@ async def connect_async(
         raise DatabaseError(unreachable(error)) from error
 
 
+def is_connection_lost(error: psycopg.Error) -> bool:
+    """Tell whether an error says nothing of the statement: the server is away, restarting or silent."""
+    if isinstance(error, psycopg.OperationalError):
+        return error.sqlstate is None or (error.sqlstate[:2] in {"08", "57"} and error.sqlstate != "57014")
+    return isinstance(error, psycopg.InterfaceError)
+
+
 def unreachable(error: psycopg.Error) -> str:
     """Return one line for people about a connection that failed."""
     lines = [line.strip(" \t-") for line in str(error).splitlines() if line.strip()]
