@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from sweephand.postgres.embedded import database_url_or_embedded
-from tests.bench import dispatch, dispatcher, enqueue, peers, scale
+from tests.bench import dispatch, dispatcher, enqueue, lag, peers, scale
 from tests.bench.figures import Figure, table
 
 _SERVER_SETTINGS = {"shared_buffers": "512MB", "max_connections": "200", "shared_preload_libraries": "pg_stat_statements"}
@@ -13,6 +13,7 @@ _BENCHMARKS: Mapping[str, Callable[[str], list[Figure]]] = {
     "dispatch": dispatch.measure,
     "enqueue": enqueue.measure,
     "dispatcher": dispatcher.measure,
+    "lag": lag.measure,
     "scale": scale.measure,
 }
 

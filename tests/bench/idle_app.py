@@ -19,5 +19,5 @@ def mend(row_id: int) -> None:
 @app.sweep(every=timedelta(seconds=60), enqueues=mend)
 def broken_rows() -> Select[int]:
     """Select from no rows at all."""
-    rows: TableValuedAlias = func.generate_series(1, 0).table_valued("row_id")
+    rows: TableValuedAlias = func.generate_series(1, 0).table_valued("row_id").render_derived()
     return select(column("row_id")).select_from(rows).where(true()).order_by(column("row_id"))
