@@ -121,7 +121,8 @@ def _run_group(group: str, place: str, arguments: list[str]) -> int:
         f"--on={place}",
         "-p",
         "no:randomly",
-        "-q",
+        "-v",
+        "--no-header",
         "--timeout=900",
         *arguments,
     ]
