@@ -14,7 +14,7 @@ def test_upgrade_and_rollback(case: Case, cluster_shop: ClusterShop) -> None:
     with cluster_shop.load(per_second=5) as load:
         early = insert_reminders(cluster_shop, 10)
         cluster_shop.diary.note("upgrade to the next version")
-        cluster_shop.install(values=NEXT)
+        cluster_shop.release.install(values=NEXT)
         cluster_shop.diary.note("upgraded")
         late = insert_reminders(cluster_shop, 10)
         until(
@@ -24,7 +24,7 @@ def test_upgrade_and_rollback(case: Case, cluster_shop: ClusterShop) -> None:
             message="the new workers did the new jobs",
         )
         cluster_shop.diary.note("rollback")
-        cluster_shop.roll_back()
+        cluster_shop.release.roll_back()
         cluster_shop.diary.note("rolled back")
         stranded = insert_reminders(cluster_shop, 1)
         cluster_shop.ledger.wait_until_published([cluster_shop.create_product()])

@@ -7,6 +7,7 @@ from pathlib import Path
 from e2e.system.cluster_prometheus import ClusterPrometheus
 from e2e.system.cluster_shop import ClusterShop
 from e2e.system.commands import REPOSITORY, run
+from e2e.system.release import COMPONENTS
 
 NAMESPACE = "sweephand"
 GONE_WITHIN_SECONDS = 60
@@ -20,7 +21,8 @@ def test_manifests(tmp_path: Path, prometheus: ClusterPrometheus) -> None:
     shop = ClusterShop(NAMESPACE, directory=tmp_path, prometheus=prometheus, values={}, release="sweephand")
     run("kubectl", "apply", "--kustomize", str(tmp_path))
     try:
-        shop.wait_until_up()
+        for component in COMPONENTS:
+            shop.release.wait_for(component)
         created = shop.create_product()
         shop.ledger.wait_until_published([created])
         assert shop.ledger.executions([created]) == {created: 1}

@@ -7,6 +7,7 @@ import pytest
 from e2e.system.case import Case
 from e2e.system.cluster_shop import ClusterShop
 from e2e.system.kubernetes import Kubectl, at
+from e2e.system.release import COMPONENTS, one_pod
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.shop("closed")
@@ -35,16 +36,14 @@ print(json.dumps([address for address, answer in zip(addresses, answers) if answ
 
 
 def test_network_policies(case: Case, cluster_shop: ClusterShop) -> None:
-    said = cluster_shop.helm("test", cluster_shop.release, "--logs")
+    said = cluster_shop.release.helm("test", cluster_shop.release.name, "--logs")
     stuck = cluster_shop.ledger.insert_stuck(3)
     cluster_shop.ledger.wait_until_published(stuck)
 
     namespace = cluster_shop.kubectl.namespace
-    postgres = f"{cluster_shop.prefix}-postgres.{namespace}.svc:5432"
-    api = f"{cluster_shop.prefix}-api.{namespace}.svc:80"
-    metrics = [
-        f"{at(pod, 'status', 'podIP')}:9090" for name in ("api", "worker", "dispatcher") for pod in cluster_shop.pods(name)
-    ]
+    postgres = f"{cluster_shop.release.prefix}-postgres.{namespace}.svc:5432"
+    api = f"{cluster_shop.release.prefix}-api.{namespace}.svc:80"
+    metrics = [f"{at(pod, 'status', 'podIP')}:9090" for name in COMPONENTS for pod in cluster_shop.release.pods(name)]
     everything = [postgres, api, *metrics]
     assert reached(Kubectl(namespace), everything, labels={}) == []
     assert reached(Kubectl("default"), everything, labels={}) == []
@@ -62,9 +61,7 @@ def test_network_policies(case: Case, cluster_shop: ClusterShop) -> None:
 def reached(kubectl: Kubectl, addresses: list[str], *, labels: dict[str, str]) -> list[str]:
     """Return those of the addresses that a pod with these labels can connect to."""
     name = "probe"
-    container = {"name": name, "image": "sweephand:e2e", "command": ["python", "-c", PROBE, *addresses]}
-    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
-    kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec})
+    kubectl.apply(one_pod(name, ["python", "-c", PROBE, *addresses], labels=labels))
     try:
         phase = until(
             lambda: {"Succeeded", "Failed"} & {str(at(kubectl.get("pod", name), "status", "phase"))},

@@ -27,7 +27,8 @@ def test_two_releases(case: Case, cluster_shop: ClusterShop, prometheus: Cluster
     assert second.lease_holder() != cluster_shop.lease_holder()
     assert second.ledger.executions([theirs, *stuck]) == dict.fromkeys((theirs, *stuck), 1)
     assert cluster_shop.ledger.executions([mine]) == {mine: 1}
-    second.remove()
+    second.close()
+    second.release.uninstall()
 
     # What one leaves behind when it goes is nothing of the other's.
     again = cluster_shop.create_product()

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from e2e.system.kubernetes import Kubectl, Manifest, PortForward
+from e2e.system.release import COMPONENTS
 from e2e.system.scrapes import SCRAPE_SECONDS
 from tests.chart.test_alerts import rules
 
 NAMESPACE = "monitoring"
 RELEASE = "shop"
-COMPONENTS = ("api", "worker", "dispatcher")
 IMAGE = "prom/prometheus:v2.53.3"
 _NAME = "prometheus"
 

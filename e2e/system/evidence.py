@@ -32,6 +32,6 @@ def collect(shop: Shop, directory: Path, *, since: datetime) -> None:
         keep("events.txt", lambda: kubectl.run("get", "events", "--sort-by=.lastTimestamp"))
         keep("pods.txt", lambda: kubectl.run("get", "pods", "--output=wide"))
         keep("pods.yaml", lambda: kubectl.run("get", "pods,leases", "--output=yaml"))
-        for pod in [pod for component in _COMPONENTS for pod in shop.pods(component)]:
+        for pod in [pod for component in _COMPONENTS for pod in shop.release.pods(component)]:
             name = str(pod["metadata"]["name"])  # type: ignore[index]
             keep(f"{name}.previous.log", lambda name=name: kubectl.run("logs", name, "--previous"))  # type: ignore[misc]

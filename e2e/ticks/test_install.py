@@ -5,11 +5,11 @@ from e2e.system.cluster_shop import ClusterShop
 
 
 def test_helm_test(case: Case, cluster_shop: ClusterShop) -> None:
-    said = cluster_shop.helm("test", cluster_shop.release, "--logs")
+    said = cluster_shop.release.helm("test", cluster_shop.release.name, "--logs")
 
     holder = cluster_shop.lease_holder()
     assert "a worker did the job" in said
-    assert f"one dispatcher holds the Lease {cluster_shop.prefix}-dispatcher" in said
+    assert f"one dispatcher holds the Lease {cluster_shop.release.prefix}-dispatcher" in said
     assert holder == cluster_shop.ledger.term().holder
     assert case.missed() == 0
     cluster_shop.scrapes.wait_for_increase("sweephand_api_enqueue_total", 1, since=case.began_at, outcome="enqueued")

@@ -12,13 +12,13 @@ pytestmark = pytest.mark.shop("ticks")
 
 def test_node_stopped(case: Case, cluster_shop: ClusterShop) -> None:
     # A node that took the database or both dispatchers with it would show something else.
-    with_database = cluster_shop.node_of(f"{cluster_shop.prefix}-postgres-0")
+    with_database = cluster_shop.release.node_of(f"{cluster_shop.release.prefix}-postgres-0")
     gather_dispatchers(cluster_shop, away_from=with_database)
     leader = cluster_shop.leader_pod()
-    node = cluster_shop.node_of(leader)
-    (follower,) = {name_of(pod) for pod in cluster_shop.pods("dispatcher")} - {leader}
+    node = cluster_shop.release.node_of(leader)
+    (follower,) = {name_of(pod) for pod in cluster_shop.release.pods("dispatcher")} - {leader}
     with cordoned(node):
-        cluster_shop.replace_pods("dispatcher", [follower])
+        cluster_shop.release.replace_pods("dispatcher", [follower])
     assert cluster_shop.leader_pod() == leader
     before = cluster_shop.ledger.term()
 
@@ -42,5 +42,5 @@ def test_node_stopped(case: Case, cluster_shop: ClusterShop) -> None:
 def gather_dispatchers(shop: ClusterShop, *, away_from: str) -> None:
     """Bring all dispatchers to other nodes than this one."""
     with cordoned(away_from):
-        strays = [name_of(pod) for pod in shop.pods("dispatcher") if at(pod, "spec", "nodeName") == away_from]
-        shop.replace_pods("dispatcher", strays)
+        strays = [name_of(pod) for pod in shop.release.pods("dispatcher") if at(pod, "spec", "nodeName") == away_from]
+        shop.release.replace_pods("dispatcher", strays)
