@@ -28,7 +28,7 @@ from tests.support.waiting import until
 APP = "storefront.app:create_app"
 NAMESPACE = "processes"
 LEASE = f"{RELEASE}-sweephand-dispatcher"
-_TIMINGS = Timings(lease=3, retry=0.5, interval=1, outage=10, short_outage=5, silence=4, long_job=5)
+_TIMINGS = Timings(lease=3, retry=0.5, interval=2, outage=10, short_outage=5, silence=4, long_job=5)
 _START_SECONDS = 60
 
 
