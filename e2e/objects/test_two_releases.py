@@ -26,7 +26,7 @@ def test_two_releases(case: Case, cluster_shop: ClusterShop, prometheus: Cluster
     assert cluster_shop.lease_holder() == cluster_shop.ledger.term().holder == before.holder
     assert second.lease_holder() != cluster_shop.lease_holder()
     assert second.ledger.executions([theirs, *stuck]) == dict.fromkeys((theirs, *stuck), 1)
-    assert cluster_shop.ledger.executions([mine]) == {mine: 1}
+    case.check_done_once([mine])
     second.close()
     second.release.uninstall()
 

@@ -1,7 +1,7 @@
 """Keep what one case did and saw: for its assertions, for the report, and as evidence when it fails."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -41,6 +41,12 @@ class Case:
     def missed(self) -> int:
         """Return how many ticks nobody led to run, in an exact ledger."""
         return missed(self.ticks())
+
+    def check_done_once(self, product_ids: Sequence[int]) -> None:
+        """Check that each product's publication was carried out, and only once."""
+        executions = self.shop.ledger.executions(product_ids)
+        self.figures["duplicates"] = self.figures.get("duplicates", 0) + sum(times - 1 for times in executions.values())
+        assert executions == dict.fromkeys(product_ids, 1)
 
     def check_counters(self) -> None:
         """Check that the counters of enqueued and missed rose by what the ledger has. Only when nothing is stuck any more."""
