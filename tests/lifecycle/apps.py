@@ -11,7 +11,8 @@ import psycopg
 from sqlalchemy import Integer, Select, column, select, values
 from structlog import get_logger
 
-from sweephand import App, CancelJob, DiscardJob, JobContext, RetryJob, Snooze, current_job
+from sweephand import App, JobContext, current_job
+from tests.support import plain_jobs
 from tests.support.waiting import until
 
 _LONG_SECONDS = 300.0
@@ -24,6 +25,12 @@ def _report(job: JobContext, error: BaseException) -> None:
 
 
 app = App("lifecycle_tests", on_error=_report)
+
+app.job(unique=None)(plain_jobs.noop)
+app.job(unique=None)(plain_jobs.fail)
+app.job(unique=None)(plain_jobs.end_by)
+app.job(unique=None, queue="narrow", timeout=timedelta(minutes=5))(plain_jobs.hold)
+app.job(unique=None, timeout=timedelta(seconds=1), kind="overrun")(plain_jobs.hold)
 
 
 @contextmanager
@@ -108,46 +115,9 @@ def close_what_was_left_open() -> None:
 
 
 @app.job(unique=None)
-def noop(n: int = 0) -> None:
-    """Do nothing."""
-
-
-@app.job(unique=None, queue="narrow", timeout=timedelta(minutes=5))
-def hold(gate: str) -> None:
-    """Run until the file is there."""
-    until(Path(gate).exists, deadline_seconds=_LONG_SECONDS, message="the gate opens")
-
-
-@app.job(unique=None)
-def fail(message: str) -> None:
-    """Fail."""
-    raise ValueError(message)
-
-
-@app.job(unique=None)
 async def fail_async(message: str) -> None:
     """Fail on the event loop."""
     raise ValueError(message)
-
-
-@app.job(unique=None, timeout=timedelta(seconds=1))
-def overrun(gate: str) -> None:
-    """Take longer than allowed."""
-    until(Path(gate).exists, deadline_seconds=_LONG_SECONDS, message="the gate opens")
-
-
-@app.job(unique=None)
-def end_by(signal_name: str) -> None:
-    """End the attempt in the way that the name says."""
-    match signal_name:
-        case "snooze":
-            raise Snooze(timedelta(seconds=90))
-        case "cancel":
-            raise CancelJob("the product is gone")
-        case "discard":
-            raise DiscardJob("the price is negative")
-        case _:
-            raise RetryJob(timedelta(seconds=45))
 
 
 @app.job()

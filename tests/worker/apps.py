@@ -6,12 +6,18 @@ import subprocess
 from datetime import timedelta
 from pathlib import Path
 
-from sweephand import App, CancelJob, DiscardJob, RetryJob, Snooze, current_job
-from tests.support.waiting import until
+from sweephand import App, DiscardJob, current_job
+from tests.support import plain_jobs
 
 _LONG_SECONDS = 300.0
 
 app = App("worker_tests")
+
+app.job(unique=None)(plain_jobs.noop)
+app.job(unique=None)(plain_jobs.fail)
+app.job(unique=None)(plain_jobs.end_by)
+app.job(unique=None)(plain_jobs.hold)
+app.job(unique=None, timeout=timedelta(seconds=1), kind="overrun")(plain_jobs.hold)
 
 
 def _at_once(_attempt: int) -> float:
@@ -23,34 +29,11 @@ def _nonsense(_attempt: int) -> float:
 
 
 @app.job(unique=None)
-def noop(n: int = 0) -> None:
-    """Do nothing."""
-
-
-@app.job(unique=None)
-def hold(gate: str) -> None:
-    """Run until the file is there; can be interrupted at any time."""
-    until(Path(gate).exists, deadline_seconds=_LONG_SECONDS, message="the gate opens")
-
-
-@app.job(unique=None, timeout=timedelta(seconds=1))
-def overrun(gate: str) -> None:
-    """Take longer than allowed."""
-    until(Path(gate).exists, deadline_seconds=_LONG_SECONDS, message="the gate opens")
-
-
-@app.job(unique=None)
 def hang(seconds: float) -> None:
     """Block in C, where no exception can arrive."""
     # One wait in the kernel: subprocess's own waits in Python wake up now and then.
     child = subprocess.Popen(["sleep", str(seconds)])
     os.waitpid(child.pid, 0)
-
-
-@app.job(unique=None)
-def fail(message: str) -> None:
-    """Fail."""
-    raise ValueError(message)
 
 
 @app.job(unique=None, max_attempts=3, backoff=_at_once)
@@ -98,20 +81,6 @@ def exit_thread() -> None:
 def kill_worker() -> None:
     """Kill the process that runs this."""
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-@app.job(unique=None)
-def end_by(signal_name: str) -> None:
-    """End the attempt in the way that the name says."""
-    match signal_name:
-        case "snooze":
-            raise Snooze(timedelta(seconds=90))
-        case "cancel":
-            raise CancelJob("the product is gone")
-        case "discard":
-            raise DiscardJob("the price is negative")
-        case _:
-            raise RetryJob(timedelta(seconds=45))
 
 
 @app.job(unique=None)
