@@ -173,7 +173,9 @@ class Election(RuleBasedStateMachine):
         if all(self.is_leaving(replica) for replica in self.alive):
             self.election.start()
         lease_seconds = max(replica.timings.lease_seconds for replica in self.election.replicas)
-        recovery_seconds = lease_seconds + 1.2 * TIMINGS.retry_period_seconds + TIMINGS.request_seconds + 0.1
+        # Work that ends slowly is no fault that ends: a leader that is told to stop keeps its lease meanwhile, as long as it may.
+        ending_seconds = max(min(one.dispatcher.ending_seconds, one.timings.ending_seconds) for one in self.election.replicas)
+        recovery_seconds = lease_seconds + ending_seconds + 1.2 * TIMINGS.retry_period_seconds + TIMINGS.request_seconds + 0.1
 
         # What was lost when the faults ended is answered by nobody: it has to time out first.
         self.wait_for(self.election.confirmed, seconds=recovery_seconds, message="a confirmed leader")
