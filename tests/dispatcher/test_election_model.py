@@ -174,7 +174,8 @@ class Election(RuleBasedStateMachine):
             self.election.start()
         lease_seconds = max(replica.timings.lease_seconds for replica in self.election.replicas)
         # Work that ends slowly is no fault that ends: a leader that is told to stop keeps its lease meanwhile, as long as it may.
-        ending_seconds = max(min(one.dispatcher.ending_seconds, one.timings.ending_seconds) for one in self.election.replicas)
+        slow = [replica.timings.ending_seconds for replica in self.election.replicas if "slow end" in replica.suffered]
+        ending_seconds = max(slow, default=0.0)
         recovery_seconds = lease_seconds + ending_seconds + 1.2 * TIMINGS.retry_period_seconds + TIMINGS.request_seconds + 0.1
 
         # What was lost when the faults ended is answered by nobody: it has to time out first.
