@@ -11,7 +11,6 @@ import psycopg
 from agents.common import Agent, Mark  # type: ignore[import-not-found]  # the harness has it, where this runs
 
 from sweephand import App, enqueue, enqueue_many
-from sweephand.postgres.migrate import migrate
 
 _PROCESSES = int(os.environ.get("BENCH_PROCESSES", "1"))
 _COUNT = struct.Struct("q")
@@ -64,7 +63,9 @@ class Peer(Agent):  # type: ignore[misc]  # as above
     bulk_how = "enqueue_many: one statement, an outcome for each item"
 
     def setup(self) -> None:
-        """Install the schema."""
+        """Install the schema, by what a worker does not import."""
+        from sweephand.postgres.migrate import migrate
+
         migrate(self.dsn)
 
     def open(self) -> None:
