@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # An alert that a case before has raised cannot show that this one raises none.
     items.sort(key=lambda item: item.get_closest_marker("misses_ticks") is not None)
     if config.getoption("--on") == "processes":
-        needs_cluster = [item for item in items if "cluster_shop" in getattr(item, "fixturenames", ())]
+        needs_cluster = [item for item in items if {"cluster_shop", "prometheus"} & set(getattr(item, "fixturenames", ()))]
         config.hook.pytest_deselected(items=needs_cluster)
         items[:] = [item for item in items if item not in needs_cluster]
 

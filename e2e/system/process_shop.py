@@ -28,7 +28,7 @@ from tests.support.waiting import until
 APP = "storefront.app:create_app"
 NAMESPACE = "processes"
 LEASE = f"{RELEASE}-sweephand-dispatcher"
-_TIMINGS = Timings(lease=3, retry=0.5, interval=2, outage=10, short_outage=5, silence=4, long_job=5)
+_TIMINGS = Timings(lease=4, retry=0.5, interval=2, outage=10, short_outage=5, silence=5, long_job=5)
 _START_SECONDS = 60
 
 
@@ -236,6 +236,9 @@ class ProcessShop:
 
     def _end(self, running: RunningCommand, component: str) -> None:
         running.kill(signal.SIGTERM)
+        self._wait_for_end(running, component)
+
+    def _wait_for_end(self, running: RunningCommand, component: str) -> None:
         assert running.wait(deadline_seconds=_START_SECONDS) == 0, running.log
         self._forget(running, component)
 
@@ -254,7 +257,7 @@ class ProcessShop:
         for surplus in running[count:]:
             surplus.kill(signal.SIGTERM)
         for surplus in running[count:]:
-            self._end(surplus, component)
+            self._wait_for_end(surplus, component)
         for _ in range(count - len(running)):
             self._start(component)
         self.diary.note(f"{component}s are {count}")

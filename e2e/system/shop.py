@@ -17,7 +17,7 @@ class Timings:
     retry: float
     interval: float
     """Between two ticks of the sweep. Half of it, in which a tick counts as on time, is longer than a hand-over may take (3 s);
-    and the lease without that half is longer than the interval, so that a killed leader always costs a tick."""
+    and the lease without a retry and that half is longer than the interval, so that a killed leader always costs a tick."""
     outage: float
     """How long something is away for long: many leases, and many ticks."""
     short_outage: float
