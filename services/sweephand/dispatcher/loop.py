@@ -80,6 +80,9 @@ class TickLoop:
     async def _come_around_for_ever(self) -> None:
         async with asyncio.TaskGroup() as group:
             while True:
+                if self._leadership.has_ended():
+                    # The cancellation that says so can get lost: in Python 3.11, in the wait_for that the pool waits with.
+                    raise asyncio.CancelledError
                 self._wake.clear()
                 seconds = self._poll_seconds
                 try:
