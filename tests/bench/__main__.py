@@ -1,4 +1,4 @@
-"""Run the benchmarks and print their figures: `python -m tests.bench [dispatch] [enqueue] [dispatcher] [scale] [peers]`."""
+"""Run the benchmarks and print their figures: `python -m tests.bench [dispatch] [enqueue] [dispatcher] [lag] [scale] [peers]`."""
 
 import argparse
 import sys
