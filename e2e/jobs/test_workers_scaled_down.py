@@ -6,13 +6,14 @@ from tests.support.waiting import until
 
 def test_workers_scaled_down(case: Case) -> None:
     """Workers go from four to one under load: every job runs to its end, once."""
-    case.shop.scale_workers(4)
+    with case.shop.slow_warehouse(seconds=2):
+        case.shop.scale_workers(4)
+        with case.shop.load(per_second=10) as load:
+            # So many that those that go have something to end.
+            until(lambda: case.shop.ledger.jobs("running") >= 8, deadline_seconds=60, every_seconds=0.1, message="all are busy")
+            case.shop.scale_workers(1)
+        case.shop.ledger.wait_until_published(load.created)
 
-    with case.shop.load(per_second=10) as load:
-        case.shop.ledger.wait_until_published([case.shop.create_product() for _ in range(20)])
-        case.shop.scale_workers(1)
-
-    case.shop.ledger.wait_until_published(load.created)
     assert load.refused == []
     case.check_done_once(load.created)
     assert set(case.shop.ledger.attempts(load.created)) == {"completed"}
@@ -22,7 +23,7 @@ def test_workers_scaled_down(case: Case) -> None:
 
 def test_long_job_through_sigterm(case: Case) -> None:
     """A worker is told to end while a long job runs: it waits for the job's end, and nothing is done twice."""
-    with case.shop.slow_warehouse():
+    with case.shop.slow_warehouse(seconds=case.shop.timings.long_job):
         product_id = case.shop.create_product()
         until(lambda: case.shop.ledger.jobs("running"), deadline_seconds=60, every_seconds=0.2, message="the job runs")
         case.shop.replace_workers()

@@ -179,8 +179,8 @@ class ClusterShop:
         self.diary.note("the workers are new")
 
     @contextmanager
-    def slow_warehouse(self) -> Iterator[None]:
-        self._set_delay(f"{self.timings.long_job:g}")
+    def slow_warehouse(self, *, seconds: float) -> Iterator[None]:
+        self._set_delay(f"{seconds:g}")
         try:
             yield
         finally:

@@ -162,8 +162,8 @@ class ProcessShop:
         self.diary.note("the workers are new")
 
     @contextmanager
-    def slow_warehouse(self) -> Iterator[None]:
-        delay = f"{self.timings.long_job:g}"
+    def slow_warehouse(self, *, seconds: float) -> Iterator[None]:
+        delay = f"{seconds:g}"
         self._app_env |= {"WAREHOUSE_MIN_DELAY": delay, "WAREHOUSE_MAX_DELAY": delay}
         self.replace_workers()
         try:

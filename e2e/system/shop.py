@@ -135,8 +135,8 @@ class Shop(Protocol):
         """Run this many workers, and wait until they are there, or gone."""
         ...
 
-    def slow_warehouse(self) -> AbstractContextManager[None]:
-        """Let each publication take as long as a long job for the block; workers are replaced for it, before and after."""
+    def slow_warehouse(self, *, seconds: float) -> AbstractContextManager[None]:
+        """Let each publication take this long for the block; workers are replaced for it, before and after."""
         ...
 
     def replace_workers(self) -> None:
