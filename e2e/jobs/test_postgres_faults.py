@@ -23,6 +23,7 @@ def test_postgres_killed(case: Case) -> None:
     assert case.shop.restarts() == restarts
     case.figures["missed"] = case.missed()
     assert case.figures["missed"] == 0
+    case.check_counters()
     case.check_alerts()
 
 
@@ -45,6 +46,7 @@ def test_postgres_read_only(case: Case) -> None:
     case.check_done_once(waiting)
     assert case.shop.restarts() == restarts
     assert {tick.cause for tick in case.ticks() if tick.cause} == {"db_down"}
+    case.check_counters()
 
 
 def test_postgres_stopped(case: Case) -> None:
@@ -69,4 +71,5 @@ def test_postgres_stopped(case: Case) -> None:
     case.check_done_once([created, *stuck])
     until(lambda: any(tick.cause == "db_down" for tick in case.ticks()), every_seconds=1, message="the ledger says why")
     assert case.missed() == 0
+    case.check_counters()
     case.check_alerts()

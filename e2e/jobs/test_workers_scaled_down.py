@@ -18,6 +18,7 @@ def test_workers_scaled_down(case: Case) -> None:
     case.check_done_once(load.created)
     assert set(case.shop.ledger.attempts(load.created)) == {"completed"}
     case.figures["jobs"] = len(load.created)
+    case.shop.scrapes.wait_for_increase("sweephand_api_enqueue_total", len(load.created), since=case.began_at, outcome="enqueued")
     case.check_alerts()
 
 
