@@ -10,7 +10,7 @@ import httpx
 
 from e2e.system import nodes
 from e2e.system.cluster_prometheus import RELEASE, ClusterPrometheus, scrape_services, shop_rules
-from e2e.system.kubernetes import PortForward, as_list, as_mapping, at, name_of
+from e2e.system.kubernetes import PortForward, as_mapping, at, name_of
 from e2e.system.ledger import Ledger
 from e2e.system.release import PATIENCE_SECONDS, Release, one_pod
 from e2e.system.scrapes import Scrapes
@@ -102,8 +102,7 @@ class ClusterShop:
             said = as_mapping(json.loads(self._wait_for_log(name, "created")))
         finally:
             self.kubectl.run("delete", "pod", name, "--grace-period=0", "--force", "--ignore-not-found")
-        load.created.extend(int(str(one)) for one in as_list(said["created"]))
-        load.refused.extend(str(one) for one in as_list(said["refused"]))
+        load.take(said)
         self.diary.note(f"{len(load.created)} products were created, {len(load.refused)} requests refused")
 
     def readiness(self, component: str) -> str:
@@ -130,9 +129,6 @@ class ClusterShop:
         found = until(leading, deadline_seconds=PATIENCE_SECONDS, every_seconds=0.5, message="a dispatcher holds the Lease")
         assert found is not None
         return found
-
-    def dispatchers(self) -> int:
-        return len(self.release.ready_pods("dispatcher"))
 
     def restarts(self) -> int:
         return self.release.restarts()

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,6 +10,7 @@ import httpx
 import pytest
 
 from e2e.system.cluster_prometheus import shop_rules
+from tests.support.network import free_port
 from tests.support.processes import RunningCommand
 from tests.support.waiting import until
 
@@ -44,8 +44,7 @@ class ProcessPrometheus:
             ],
         }
         (self._directory / "prometheus.json").write_text(json.dumps(config), encoding="utf-8")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._address = f"127.0.0.1:{free.getsockname()[1]}"
+        self._address = f"127.0.0.1:{free_port()}"
         command = [
             self._program,
             f"--config.file={self._directory}/prometheus.json",

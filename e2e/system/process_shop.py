@@ -15,7 +15,7 @@ from typing import Self
 import httpx
 
 from e2e.system.cluster_prometheus import RELEASE, shop_rules
-from e2e.system.kubernetes import as_list, as_mapping, at
+from e2e.system.kubernetes import as_mapping, at
 from e2e.system.ledger import Ledger
 from e2e.system.process_prometheus import ProcessPrometheus
 from e2e.system.scrapes import Scrapes
@@ -97,8 +97,7 @@ class ProcessShop:
             said = as_mapping(json.loads(running.log.splitlines()[-1]))
         finally:
             running.destroy()
-        load.created.extend(int(str(one)) for one in as_list(said["created"]))
-        load.refused.extend(str(one) for one in as_list(said["refused"]))
+        load.take(said)
         self.diary.note(f"{len(load.created)} products were created, {len(load.refused)} requests refused")
 
     def readiness(self, component: str) -> str:
@@ -106,9 +105,6 @@ class ProcessShop:
 
     def lease_holder(self) -> str | None:
         return self._api_server.holder(LEASE) or None
-
-    def dispatchers(self) -> int:
-        return sum(one.is_running() for one in self._running["dispatcher"])
 
     def restarts(self) -> int:
         """Return how many processes ended that nobody here ended."""

@@ -1,10 +1,12 @@
 """What a case can ask of a shop, and do to it, wherever it runs."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
+from e2e.system.kubernetes import as_list
 from e2e.system.ledger import Ledger
 from e2e.system.scrapes import Scrapes
 
@@ -56,6 +58,11 @@ class Load:
     created: list[int] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
+    def take(self, said: Mapping[str, object]) -> None:
+        """Take over what load.py printed in the end."""
+        self.created.extend(int(str(one)) for one in as_list(said["created"]))
+        self.refused.extend(str(one) for one in as_list(said["refused"]))
+
 
 class Shop(Protocol):
     """Be the storefront with its API, workers, dispatchers and database.
@@ -97,10 +104,6 @@ class Shop(Protocol):
 
     def lease_holder(self) -> str | None:
         """Return the identity in the Lease, None for nobody's."""
-        ...
-
-    def dispatchers(self) -> int:
-        """Return how many dispatchers are ready."""
         ...
 
     def restarts(self) -> int:
