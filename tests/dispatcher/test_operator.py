@@ -1,6 +1,7 @@
 """The kopf operator against an API server over HTTP: its life, its watch, its logins, and its failures."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -83,6 +84,7 @@ async def running(api: FakeLeaseApi, *, token_path: Path | None = None) -> Async
         if not operator.task.done():
             os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.wait_for(operator.task, SOON)
+        gc.collect()  # what was left open warns here, and not in whatever test comes next
 
 
 async def soon(condition: Callable[[], bool], message: str) -> None:

@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 
 import kopf
 import structlog
+from kopf._cogs.structs.credentials import Vault  # what spawn_tasks takes as `vault`; kopf exports no name for it
 
 from sweephand.dispatcher.api_access import ApiAccess, TokenFile
 from sweephand.dispatcher.elector import Elector
@@ -123,12 +124,15 @@ class _Operator:
     async def _run_kopf(self, settings: kopf.OperatorSettings, *, exit_seconds: float) -> BaseException | None:
         """Run kopf once; return what it failed of, or None if it was to stop."""
         self._is_failing = False
+        # kopf's own would be closed only by an end that nothing hurries: a failed kopf leaves its HTTP session open.
+        vault = Vault()
         tasks = await kopf.spawn_tasks(
             registry=self._registry(),
             settings=settings,
             standalone=True,
             namespaces=[self._namespace],
             stop_flag=self._is_stopping,
+            vault=vault,
             # Without one kopf asks for the user's name, which a container with a number for a user does not have.
             identity=self._identity,  # type: ignore[arg-type]  # a NewType of str that kopf does not export
         )
@@ -141,6 +145,7 @@ class _Operator:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+            await vault.close()
         return failure
 
     def _registry(self) -> kopf.OperatorRegistry:
