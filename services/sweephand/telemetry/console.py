@@ -40,15 +40,15 @@ def render_line(event: EventDict, *, is_coloured: bool) -> str:
 
     A line about a job begins with what was bound: the job and its arguments. Any other begins with the event.
     """
-    bound = [key for key in event.get("_bound", ()) if key in event]
-    is_about_job = "job" in bound
+    bound = event.get("_bound", ())
     # Context variables come in no particular order, so the job's own names are put first here.
-    subject = dict.fromkeys(key for key in (*_JOB_KEYS, *bound) if key in bound) if is_about_job else {}
+    keys = dict.fromkeys((*_JOB_KEYS, *bound)) if "job" in bound else ()
+    subject = [key for key in keys if key in bound and key in event]
     facts = [f"{key}={_value(event[key])}" for key in event if key not in _SHOWN_APART and key not in subject]
     level = str(event.get("level", "info"))
     name = _CONTROL.sub(_escape, str(event.get("event", "")))
     time = str(event.get("timestamp", ""))
-    about = " ".join(f"{key}={_value(event[key])}" for key in subject) + ": " if is_about_job else ""
+    about = " ".join([f"{key}={_value(event[key])}" for key in subject]) + ": " if subject else ""
     if is_coloured:
         time = f"{_DIM}{time}{_RESET}"
         level = f"{_LEVEL_COLOURS.get(level, '')}{level}{_RESET}"

@@ -10,10 +10,9 @@ from structlog.typing import EventDict, WrappedLogger
 _PRIVATE = "_"
 
 
-def add_timestamp(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Add the time, in UTC with milliseconds."""
-    event["timestamp"] = iso_utc(datetime.now(UTC), timespec="milliseconds")
-    return event
+def now_utc() -> str:
+    """Return the time, in UTC with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def render_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:

@@ -11,7 +11,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from sweephand.settings import LogFormat, Settings
 from sweephand.telemetry.console import render_console
-from sweephand.telemetry.lines import add_timestamp, render_json
+from sweephand.telemetry.lines import now_utc, render_json
 
 # Each of these writes a line per renewal, probe, request or statement at info; what they warn of still comes through.
 _QUIET_LOGGERS = (
@@ -52,17 +52,11 @@ def configure_logging(settings: Settings, *, stream: TextIO | None = None) -> No
 
 
 def _processors(log_format: LogFormat, *, is_coloured: bool) -> Sequence[Processor]:
-    shared: list[Processor] = [
-        _merge_context,
-        structlog.processors.add_log_level,
-        structlog.processors.format_exc_info,
-        add_timestamp,
-    ]
     match log_format:
         case LogFormat.JSON:
-            return [*shared, render_json]
+            return [_complete, render_json]
         case LogFormat.CONSOLE:
-            return [*shared, render_console(is_coloured=is_coloured)]
+            return [_complete, render_console(is_coloured=is_coloured)]
 
 
 def _logger_class(level: int) -> type[structlog.typing.FilteringBoundLogger]:
@@ -86,13 +80,20 @@ def _logger_class(level: int) -> type[structlog.typing.FilteringBoundLogger]:
     return BoundLogger
 
 
-def _merge_context(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Put what `structlog.contextvars` has bound, the job that runs here, before the line's own facts."""
+def _complete(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Add what every line has: the level, the time, the traceback, and what `structlog.contextvars` has bound.
+
+    One function for all: a line is written before each job starts.
+    """
     context = structlog.contextvars.get_contextvars()
-    if not context:
-        return event
-    bound = (*context, *event.get(BOUND_KEYS, ()))
-    return {**context, **event, BOUND_KEYS: bound}
+    if context:
+        # The job that runs here stands before the line's own facts.
+        event = {**context, **event, BOUND_KEYS: (*context, *event.get(BOUND_KEYS, ()))}
+    if "exc_info" in event:
+        event = structlog.processors.format_exc_info(logger, method, event)
+    event["level"] = method
+    event["timestamp"] = now_utc()
+    return event
 
 
 def _is_coloured(stream: TextIO) -> bool:
