@@ -45,6 +45,7 @@ class Parameter:
     has_default: bool
     default: object
     adapter: TypeAdapter[object]
+    json_name: str  # with quotes and colon, as it stands before the value
 
     def encode(self, value: object) -> object:
         """Return the canonical JSON value.
@@ -113,7 +114,7 @@ class Parameters:
                 value = parameter.default
             else:
                 raise ArgumentsError(f"{self.owner} needs the argument {name}; pass {name}=…")
-            encoded.append(f"{encode_basestring(name)}:{parameter.encode_text(value)}")
+            encoded.append(parameter.json_name + parameter.encode_text(value))
         return f"{{{','.join(encoded)}}}"
 
     def encode_some(self, arguments: Mapping[str, object]) -> dict[str, object]:
@@ -178,6 +179,7 @@ def _parameter(owner: str, name: str, annotation: object, default: object) -> Pa
         has_default=has_default,
         default=default if has_default else None,
         adapter=_adapter(annotation),
+        json_name=f"{encode_basestring(name)}:",
     )
 
 

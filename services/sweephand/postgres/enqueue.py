@@ -119,20 +119,22 @@ def enqueueing(job: Job[...], encoded: Sequence[str]) -> Plan[list[EnqueueOutcom
     """Enqueue the job for each of these JSON texts of arguments; see enqueue_many."""
     values = values_of(job)
     statement = enqueue_statements.many(tuple(values), is_unique=job.unique.mode is not None)
-    outcomes: dict[int, EnqueueOutcome] = {}
+    outcomes: list[EnqueueOutcome | None] = [None] * len(encoded)
     missing: Sequence[int] = range(len(encoded))
     for _ in range(_TRIES):
         if not missing:
             break
-        rows = yield statement, values | {"items": f"[{','.join([encoded[index] for index in missing])}]"}
+        values["items"] = f"[{','.join([encoded[index] for index in missing])}]"
+        rows = yield statement, values
         for position, job_id, is_duplicate in rows:
             if isinstance(job_id, int) and isinstance(position, int):  # always so; it tells the type checker
                 outcomes[missing[position - 1]] = EnqueueOutcome(job_id, is_duplicate is True)
-        missing = [index for index in missing if index not in outcomes]
-    if missing:
+        missing = [index for index in missing if outcomes[index] is None]
+    known = [outcome for outcome in outcomes if outcome is not None]
+    if len(known) < len(encoded):
         raise _never_seen(job)
-    tell_enqueued(job.queue, outcomes.values())
-    return [outcomes[index] for index in range(len(encoded))]
+    tell_enqueued(job.queue, known)
+    return known
 
 
 def _never_seen(job: Job[...]) -> ConflictError:
