@@ -69,9 +69,14 @@ def current_job() -> JobContext:
     return _running.get()
 
 
+def set_running_job(context: JobContext) -> None:
+    """Make `context` the current job for the rest of this contextvars context, which ends with the attempt."""
+    _running.set(context)
+
+
 @contextmanager
 def running_job(context: JobContext) -> Iterator[None]:
-    """Make `context` the current job for the block; the worker wraps each attempt in it."""
+    """Make `context` the current job for the block."""
     token = _running.set(context)
     try:
         yield

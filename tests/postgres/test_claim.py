@@ -210,6 +210,26 @@ def test_workers_that_claim_at_once_never_exceed_a_queues_limit(database_url: st
     assert claimed == 5
 
 
+def test_a_kind_whose_name_means_something_in_an_array_is_claimed(conn: psycopg.Connection) -> None:
+    job_id = insert_job(conn, "null")
+
+    assert [job.job_id for job in _claim(conn, kinds=("null", "noop"))] == [job_id]
+    assert _claim(conn, kinds=()) == []
+
+
+def test_only_the_claims_own_commit_does_not_wait_for_the_disk(conn: psycopg.Connection) -> None:
+    insert_jobs(conn, 2)
+    conn.execute("SET synchronous_commit = on")
+
+    with conn.transaction():
+        _claim(conn, limit=1)
+        within = conn.execute("SHOW synchronous_commit").fetchone()
+    _claim(conn, limit=1)
+    afterwards = conn.execute("SHOW synchronous_commit").fetchone()
+
+    assert (within, afterwards) == (("off",), ("on",))
+
+
 @pytest.mark.parametrize("is_analyzed", [True, False])
 def test_the_claim_never_scans_the_table(conn: psycopg.Connection, is_analyzed: bool) -> None:  # noqa: FBT001
     _fill(conn)

@@ -57,6 +57,20 @@ def test_room_that_was_not_filled_comes_back() -> None:
     assert room.held == 4
 
 
+def test_room_that_comes_back_does_not_disturb_whoever_waits_for_what_ends() -> None:
+    room = Room(4)
+    room.reserve(0)
+    ended = make_attempt()
+    with ThreadPoolExecutor(1) as pool:
+        taken = pool.submit(room.take, 10, timeout_seconds=30)
+        until(lambda: room.waiters == 1, message="it waits")
+
+        room.give_back(3)
+        room.end(ended)
+
+        assert taken.result(30) == [ended]
+
+
 def test_whoever_waits_for_room_is_woken_by_the_job_that_makes_it() -> None:
     room = Room(1)
     room.reserve(0)

@@ -12,3 +12,11 @@ def array_literal(items: Iterable[object]) -> str:
     Only for items whose text needs no quotes: numbers, UUIDs, words of our own; not None.
     """
     return "{" + ",".join(map(str, items)) + "}"
+
+
+def names_literal(names: Iterable[str]) -> str:
+    """Return `{"publish_product","null"}`, as `array_literal`: for kinds, which could be words that arrays give a meaning.
+
+    Only for names without quotes and backslashes.
+    """
+    return "{" + ",".join([f'"{name}"' for name in names]) + "}"

@@ -11,43 +11,38 @@ from typing import NamedTuple
 import psycopg
 from psycopg.rows import args_row
 
-from sweephand.postgres.array_literals import array_literal
+from sweephand.postgres.array_literals import array_literal, names_literal
 
 # `id = ANY(ARRAY(…))` and not a join: a join with the subquery was planned as a sequential scan of the whole table.
 # The order is that of the index job_claimable, so the first claimable rows are the first that the scan meets.
-_CLAIM_HEAD = """
-WITH claimed AS (
-    UPDATE sweephand.job
-    SET state = 'running', attempt = attempt + 1, claim_token = %(claim_token)s::uuid, worker_id = %(worker_id)s,
-        claimed_at = now(), unique_key = CASE WHEN unique_until_start THEN NULL ELSE unique_key END
-    WHERE id = ANY (ARRAY (
+# set_config makes this one commit not wait for the disk: a job starts that much earlier. A server that crashes within the
+# next half second forgets the claim; the job is claimed again, and the first claim's end is stale (docs/limits.md). Whatever
+# commits later and does wait, such as the job's own writes and its end, takes the claim to the disk before itself.
+_CLAIM = """
+UPDATE sweephand.job
+SET state = 'running', attempt = attempt + 1, claim_token = %(claim_token)s::uuid, worker_id = %(worker_id)s,
+    claimed_at = now(), unique_key = CASE WHEN unique_until_start THEN NULL ELSE unique_key END
+WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
+    AND id = ANY (ARRAY (
         SELECT id FROM sweephand.job
         WHERE queue = %(queue)s AND state IN ('scheduled', 'available', 'retryable')
-            AND scheduled_at <= now() AND kind = ANY (%(kinds)s)"""
-_CLAIM_TAIL = """
+            AND scheduled_at <= now() AND kind = ANY (%(kinds)s::text[]){unless_held_up}
+        ORDER BY scheduled_at, id LIMIT {limit}
         FOR UPDATE SKIP LOCKED))
-    RETURNING id, kind, args, attempt, max_attempts, timeout_seconds, tick_id, created_at, scheduled_at, trace_context
-)
-SELECT id, kind, args::text, attempt, max_attempts, timeout_seconds, tick_id, created_at,
+RETURNING id, kind, args::text, attempt, max_attempts, timeout_seconds, tick_id, created_at,
     extract(epoch FROM now() - scheduled_at)::float8, trace_context::text
-FROM claimed ORDER BY scheduled_at, id
 """
-CLAIM = (
-    _CLAIM_HEAD
-    + """
+CLAIM = _CLAIM.format(
+    unless_held_up="""
             AND NOT EXISTS (
                 SELECT FROM sweephand.queue
-                WHERE name = %(queue)s AND (paused_at IS NOT NULL OR concurrency_limit IS NOT NULL))
-        ORDER BY scheduled_at, id LIMIT %(limit)s"""
-    + _CLAIM_TAIL
+                WHERE name = %(queue)s AND (paused_at IS NOT NULL OR concurrency_limit IS NOT NULL))""",
+    limit="%(limit)s",
 )
-_CLAIM_WITHIN_LIMIT = (
-    _CLAIM_HEAD  # noqa: S608 - made of constants
-    + """
-        ORDER BY scheduled_at, id
-        LIMIT least(%(limit)s, greatest(0, %(concurrency_limit)s - (
-            SELECT count(*) FROM sweephand.job WHERE queue = %(queue)s AND state = 'running')))"""
-    + _CLAIM_TAIL
+_CLAIM_WITHIN_LIMIT = _CLAIM.format(
+    unless_held_up="",
+    limit="""least(%(limit)s, greatest(0, %(concurrency_limit)s - (
+            SELECT count(*) FROM sweephand.job WHERE queue = %(queue)s AND state = 'running')))""",
 )
 _LOCK_LIMIT = """
 SELECT concurrency_limit FROM sweephand.queue
@@ -128,7 +123,7 @@ def claim(
     """
     bound = {
         "queue": queue,
-        "kinds": list(kinds),
+        "kinds": names_literal(kinds),
         "limit": limit,
         "worker_id": worker_id,
         "claim_token": claim_token,
@@ -136,7 +131,7 @@ def claim(
     if is_queue_limited:
         return _claim_within_limit(conn, bound)
     with conn.cursor(binary=True, row_factory=args_row(ClaimedJob)) as cursor:
-        return cursor.execute(CLAIM, bound).fetchall()
+        return _longest_due_first(cursor.execute(CLAIM, bound).fetchall())
 
 
 def _claim_within_limit(conn: psycopg.Connection, bound: dict[str, object]) -> list[ClaimedJob]:
@@ -146,7 +141,12 @@ def _claim_within_limit(conn: psycopg.Connection, bound: dict[str, object]) -> l
         if limit is None:
             return []
         # A statement of its own: its snapshot is newer than the lock, so it sees what the last holder has claimed.
-        return cursor.execute(_CLAIM_WITHIN_LIMIT, {**bound, "concurrency_limit": limit[0]}).fetchall()
+        return _longest_due_first(cursor.execute(_CLAIM_WITHIN_LIMIT, {**bound, "concurrency_limit": limit[0]}).fetchall())
+
+
+def _longest_due_first(claimed: list[ClaimedJob]) -> list[ClaimedJob]:
+    """Sort what RETURNING gives in the order of the update."""
+    return sorted(claimed, key=lambda job: (-job.waited_seconds, job.job_id))
 
 
 def release(conn: psycopg.Connection, held: Iterable[HeldAttempt]) -> int:

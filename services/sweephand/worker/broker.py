@@ -7,7 +7,6 @@ acknowledgements one by one are not used: the outcome of an attempt is one row o
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from threading import Event
 from typing import TypeAlias
 
 from dramatiq.broker import Broker, Consumer, MessageProxy
@@ -19,6 +18,7 @@ from sweephand.worker.claimer import Claimer
 from sweephand.worker.finisher import Finisher
 from sweephand.worker.job_queue import JobQueue
 from sweephand.worker.messages import AttemptMessage
+from sweephand.worker.wake import Wake
 
 # How long a job may wait here for a thread before it goes back to the database.
 _MOST_AHEAD_SECONDS = 1.0
@@ -36,7 +36,7 @@ class JobConsumer(Consumer):
         claimer: Claimer,
         finisher: Finisher,
         job_queue: JobQueue,
-        wake: Event,
+        wake: Wake,
         poll_seconds: float,
     ) -> None:
         self._queue = queue
@@ -51,15 +51,13 @@ class JobConsumer(Consumer):
         """Return the next claimed job; None, within about a poll interval, when there is none."""
         if not self._claimed:
             self._job_queue.hand_out()
-            # Cleared before the claim: a notification that comes while it runs must not be lost.
-            self._wake.clear()
+            # Taken before the claim: a notification that comes while it runs must not be lost.
+            self._wake.take(self._poll_seconds if self._claimer.has_drained(self._queue) else 0)
             self._claimed.extend(self._claimer.claim(self._queue))
         try:
             return AttemptMessage(self._claimed.popleft())
         except IndexError:
-            if self._claimer.is_idle(self._queue):
-                self._wake.wait(self._poll_seconds)
-            else:
+            if not self._claimer.has_drained(self._queue):
                 self._give_back_waiting()
             return None
 

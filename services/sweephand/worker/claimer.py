@@ -1,9 +1,9 @@
 """Claim jobs for the consumers of one process, over one connection."""
 
 import time
+from secrets import token_hex
 from threading import Event, Lock
 from typing import Protocol
-from uuid import uuid4
 
 import psycopg
 import structlog
@@ -46,25 +46,26 @@ class Claimer:
         self._turn = Lock()
         self._backoff = Backoff()
         self._unsure: list[tuple[int, str]] = []
-        self._idle: set[str] = set()
+        self._drained: set[str] = set()
 
-    def is_idle(self, queue: str) -> bool:
-        """Tell whether the last claim of the queue found nothing, so that it is time to wait."""
-        return queue in self._idle
+    def has_drained(self, queue: str) -> bool:
+        """Tell whether the last claim got less than it had room for, so that it is time to wait for the next job."""
+        return queue in self._drained
 
     def claim(self, queue: str) -> list[Attempt]:
         """Wait up to a second for room and claim due jobs of the queue; none after a failure, once its backoff is over."""
-        self._idle.discard(queue)
+        self._drained.discard(queue)
         reserved = self._room.reserve(_RESERVE_SECONDS)
         if not reserved:
             return []
+        limit = min(reserved, CLAIM_BATCH)
         attempts: list[Attempt] = []
         wait_seconds = 0.0
         try:
             reason = self._standing.reason_not_to_claim()
             if reason is None:
                 with self._turn:
-                    attempts = self._claim(queue, min(reserved, CLAIM_BATCH))
+                    attempts = self._claim(queue, limit)
             else:
                 wait_seconds = self._failed(reason)
         except DatabaseError as error:
@@ -73,8 +74,8 @@ class Claimer:
             self._room.give_back(reserved - len(attempts))
         if wait_seconds:
             self._stopping.wait(wait_seconds)
-        elif not attempts:
-            self._idle.add(queue)
+        elif len(attempts) < limit:
+            self._drained.add(queue)
         return attempts
 
     def wait_for_claim(self, timeout_seconds: float) -> None:
@@ -83,7 +84,7 @@ class Claimer:
             self._turn.release()
 
     def _claim(self, queue: str, limit: int) -> list[Attempt]:
-        token, worker_id = str(uuid4()), self._standing.worker_id
+        token, worker_id = token_hex(16), self._standing.worker_id
         with self._link.use() as conn:
             self._settle(conn)
             # If the answer gets lost, the jobs may be ours all the same: nobody else would ever give them back.

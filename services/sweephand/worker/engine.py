@@ -29,6 +29,7 @@ from sweephand.worker.listener import Listener
 from sweephand.worker.messages import AttemptMessage
 from sweephand.worker.room import Room
 from sweephand.worker.runner import Runner
+from sweephand.worker.wake import Wake
 
 # What a stop may take beyond the grace: interrupted jobs clean up, the last outcomes are written.
 _LAST_CLAIM_SECONDS = 1.0
@@ -76,7 +77,7 @@ class Engine:
             reason_not_to_claim=self._reason_not_to_claim,
         )
         self._claimer = Claimer(app, link=links[0], room=self._room, standing=self.heart, stopping=self.stopping)
-        self._wakes = {queue: Event() for queue in self.queues}
+        self._wakes = {queue: Wake() for queue in self.queues}
         self._listener = self._make_listener() if settings.listen else None
         self._job_queue = JobQueue()
         self._broker = self._make_broker(app)

@@ -14,6 +14,7 @@ from sweephand.worker.verdicts import Verdict
 
 # Two lines cost more than a job that does nothing; nobody reads a hundred of them a second.
 JOBS_PER_SECOND = 50
+_FACTS = (int, UUID, date, Enum)
 
 
 class JobLog:
@@ -25,6 +26,8 @@ class JobLog:
     """
 
     def __init__(self) -> None:
+        # Bound, and so resolved, once: the first line of an attempt is written before the job starts.
+        self._logger: structlog.stdlib.BoundLogger = structlog.get_logger().bind()
         self._lock = Lock()
         self._second = 0
         self._told = 0
@@ -81,14 +84,11 @@ class JobLog:
 
     def _bound(self, attempt: Attempt) -> structlog.stdlib.BoundLogger:
         claimed = attempt.claimed
-        log: structlog.stdlib.BoundLogger = structlog.get_logger().bind(
-            job=claimed.job_id, kind=claimed.kind, attempt=claimed.attempt, **attempt.log_facts
-        )
-        return log
+        return self._logger.bind(job=claimed.job_id, kind=claimed.kind, attempt=claimed.attempt, **attempt.log_facts)
 
 
 def _is_fact(value: object) -> bool:
-    return isinstance(value, int | UUID | date | Enum)
+    return isinstance(value, _FACTS)
 
 
 def _rounded(seconds: float | None) -> float | None:

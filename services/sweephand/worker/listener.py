@@ -14,6 +14,7 @@ from sweephand.postgres.connect import connect, unreachable
 from sweephand.postgres.notifications import check_alive, listen, notified_queues
 from sweephand.telemetry import WorkerMetrics
 from sweephand.worker.link import Backoff
+from sweephand.worker.wake import Wake
 
 _CHECK_SECONDS = 20.0
 
@@ -21,7 +22,7 @@ _CHECK_SECONDS = 20.0
 class Listener:
     """Listen in a thread of its own, and set a queue's event when the queue is notified."""
 
-    def __init__(self, database_url: str, *, application_name: str, wakes: Mapping[str, Event], metrics: WorkerMetrics) -> None:
+    def __init__(self, database_url: str, *, application_name: str, wakes: Mapping[str, Wake], metrics: WorkerMetrics) -> None:
         self._database_url = database_url
         self._application_name = application_name
         self._wakes = wakes

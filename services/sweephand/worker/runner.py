@@ -12,7 +12,7 @@ from dramatiq.asyncio import async_to_sync
 from structlog.contextvars import bind_contextvars
 
 from sweephand.app import App
-from sweephand.context import JobContext, running_job
+from sweephand.context import JobContext, set_running_job
 from sweephand.job import Job
 from sweephand.model.errors import ArgumentsError
 from sweephand.model.outcomes import AttemptOutcome
@@ -25,6 +25,7 @@ from sweephand.worker.verdicts import Verdict, verdict_on, verdict_on_arguments
 
 # From where the exception is caught to the job's function: the frames of `run` and `_call`.
 _OWN_FRAMES = 2
+_JSON = json.JSONDecoder()
 _FAILED = (AttemptOutcome.RETRIED, AttemptOutcome.DISCARDED)
 
 
@@ -85,12 +86,12 @@ class Runner:
         if job.tick_id is not None:
             bind_contextvars(tick=job.tick_id)
         function = self._functions[attempt.job.kind]
-        with running_job(job):
-            if self._tracer is None:
+        set_running_job(job)
+        if self._tracer is None:
+            function(**arguments)
+        else:
+            with attempt_span(self._tracer, job, enqueued_in=attempt.claimed.trace_context):
                 function(**arguments)
-            else:
-                with attempt_span(self._tracer, job, enqueued_in=attempt.claimed.trace_context):
-                    function(**arguments)
 
     def _end(self, attempt: Attempt, verdict: Verdict, error: BaseException, context: Context) -> None:
         attempt.ended = time.monotonic()
@@ -131,7 +132,7 @@ def _context(attempt: Attempt) -> JobContext:
 
 
 def _decode(attempt: Attempt) -> dict[str, object]:
-    stored = json.loads(attempt.claimed.args)
+    stored, _ = _JSON.raw_decode(attempt.claimed.args)  # text of a jsonb, so nothing stands around it
     if not isinstance(stored, dict):
         raise ArgumentsError(f"{attempt.claimed.kind}: the stored arguments are no JSON object")
     return attempt.job.decode(stored)
