@@ -15,9 +15,7 @@ from sweephand.postgres.array_literals import array_literal, names_literal
 
 # `id = ANY(ARRAY(…))` and not a join: a join with the subquery was planned as a sequential scan of the whole table.
 # The order is that of the index job_claimable, so the first claimable rows are the first that the scan meets.
-# set_config makes this one commit not wait for the disk: a job starts that much earlier. A server that crashes within the
-# next half second forgets the claim; the job is claimed again, and the first claim's end is stale (docs/limits.md). Whatever
-# commits later and does wait, such as the job's own writes and its end, takes the claim to the disk before itself.
+# set_config makes this one commit not wait for the disk, so that the job starts sooner: docs/adr/0006 says what that can cost.
 _CLAIM = """
 UPDATE sweephand.job
 SET state = 'running', attempt = attempt + 1, claim_token = %(claim_token)s::uuid, worker_id = %(worker_id)s,
