@@ -25,7 +25,7 @@ async def running(statement: Callable[[], bytes], *, database_url: str) -> Async
 
     lane = Lane("retention", every_seconds=0.01, deadline_seconds=0.3, run_once=run_once)
     metrics = DispatcherMetrics.create(CollectorRegistry())
-    task = asyncio.create_task(run_lane(lane, database_url=database_url, prepare=False, metrics=metrics, watch=watch))
+    task = asyncio.create_task(run_lane(lane, database_url=database_url, metrics=metrics, watch=watch))
     try:
         yield watch
     finally:

@@ -31,7 +31,7 @@ class Lane:
     run_once: Callable[[psycopg.AsyncConnection], Coroutine[object, object, None]]
 
 
-async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: DispatcherMetrics, watch: LaneWatch) -> None:
+async def run_lane(lane: Lane, *, database_url: str, metrics: DispatcherMetrics, watch: LaneWatch) -> None:
     """Run the chore for ever. A round that fails or overruns is logged once a streak, and the next starts on a new connection.
 
     Raises:
@@ -45,8 +45,9 @@ async def run_lane(lane: Lane, *, database_url: str, prepare: bool, metrics: Dis
         while True:
             try:
                 if connection is None:
+                    # Planned anew for each round: a kept plan may be one for tables that have grown since.
                     connection = await connect_async(
-                        database_url, application_name=f"sweephand dispatcher {lane.name}", prepare=prepare
+                        database_url, application_name=f"sweephand dispatcher {lane.name}", prepare=False
                     )
                 await bounded(connection, lane.run_once(connection), seconds=lane.deadline_seconds)
             except FencedError:

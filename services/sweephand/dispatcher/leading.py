@@ -86,7 +86,6 @@ class Leading:
                         run_lane(
                             lane,
                             database_url=self._settings.database_url,
-                            prepare=self._settings.prepared_statements,
                             metrics=self._metrics,
                             watch=self._watch,
                         )
@@ -188,7 +187,8 @@ class Leading:
         """Give the tick loop's connections: one to read with, and one for each dispatch that may run at once."""
         pool: AsyncConnectionPool[psycopg.AsyncConnection] = AsyncConnectionPool(
             conninfo(self._settings.database_url, application_name="sweephand dispatcher ticks"),
-            kwargs={"autocommit": True, "prepare_threshold": 1 if self._settings.prepared_statements else None},
+            # Planned anew for each tick: a kept plan may be one for tables that have grown since.
+            kwargs={"autocommit": True, "prepare_threshold": None},
             min_size=1,
             max_size=1 + min(_MAX_DISPATCHES, max(1, len(self._app.sweeps))),
             timeout=_POOL_SECONDS,
@@ -206,5 +206,5 @@ class Leading:
         return await connect_async(
             self._settings.database_url,
             application_name=f"sweephand dispatcher {purpose}",
-            prepare=self._settings.prepared_statements,
+            prepare=False,
         )

@@ -143,7 +143,6 @@ class Dispatcher:
             run_lane(
                 gauges_lane(self._app, metrics=self._backlog_metrics, dispatcher_metrics=self._metrics),
                 database_url=self._settings.database_url,
-                prepare=self._settings.prepared_statements,
                 metrics=self._metrics,
                 watch=self._lanes,
             ),

@@ -55,6 +55,7 @@ class Engine:
                 application_name=f"sweephand worker {role}",
                 prepare=settings.prepared_statements,
                 metrics=database_metrics,
+                is_by_index=role != "heart",
             )
             for role in ("claims", "finishes", "heart")
         ]

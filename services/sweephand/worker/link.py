@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import psycopg
 
 from sweephand.model.errors import DatabaseError
-from sweephand.postgres.connect import connect, unreachable
+from sweephand.postgres.connect import connect, plan_by_index, unreachable
 from sweephand.telemetry import DatabaseMetrics
 
 # What a statement can do wrong by itself: the connection is as good as before.
@@ -16,13 +16,17 @@ _STATEMENT_ERRORS = (psycopg.DataError, psycopg.IntegrityError)
 class DatabaseLink:
     """One connection, opened when it is needed and dropped when it fails. For one thread at a time.
 
-    `problem` says why the last use failed, for people; None means that it worked. Other threads may read it.
+    `problem` says why the last use failed, for people; None means that it worked. Other threads may read it. `is_by_index`
+    promises that every statement finds its rows by an index.
     """
 
-    def __init__(self, database_url: str, *, application_name: str, prepare: bool, metrics: DatabaseMetrics) -> None:
+    def __init__(
+        self, database_url: str, *, application_name: str, prepare: bool, metrics: DatabaseMetrics, is_by_index: bool = False
+    ) -> None:
         self._database_url = database_url
         self._application_name = application_name
         self._prepare = prepare
+        self._is_by_index = is_by_index
         self._metrics = metrics
         self._connection: psycopg.Connection | None = None
         self.problem: str | None = "not connected to PostgreSQL yet"
@@ -63,6 +67,8 @@ class DatabaseLink:
     def _open(self) -> psycopg.Connection:
         if self._connection is None:
             self._connection = connect(self._database_url, application_name=self._application_name, prepare=self._prepare)
+            if self._prepare and self._is_by_index:
+                plan_by_index(self._connection)
         return self._connection
 
 
