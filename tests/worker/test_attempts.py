@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from sweephand.postgres.queues import limit_queue
 from tests.support.jobs import (
     StoredJob,
     count_by_state,
@@ -28,6 +29,15 @@ def test_jobs_are_completed_with_one_attempt_each(conn: psycopg.Connection, star
 
     until(lambda: count_by_state(conn) == {"completed": 1_000}, message="all jobs are completed")
     assert conn.execute("SELECT count(*), count(DISTINCT job_id) FROM sweephand.job_attempt").fetchone() == (1_000, 1_000)
+
+
+def test_a_limited_queue_goes_on_as_its_jobs_end(conn: psycopg.Connection, start_worker: StartWorker) -> None:
+    limit_queue(conn, "default", concurrency_limit=2)
+    insert_jobs(conn, 50)
+
+    start_worker(poll_interval_seconds=600)
+
+    until(lambda: count_by_state(conn) == {"completed": 50}, message="all jobs are completed, without any poll")
 
 
 def test_the_log_tells_of_a_jobs_start_and_end_without_its_texts(

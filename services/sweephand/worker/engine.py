@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from functools import partial
 from threading import Event
 
@@ -15,7 +16,7 @@ from dramatiq.middleware import AsyncIO, Middleware
 from sweephand.app import App
 from sweephand.settings import Settings
 from sweephand.telemetry import DatabaseMetrics, WorkerMetrics
-from sweephand.worker.attempts import Interruption
+from sweephand.worker.attempts import Attempt, Interruption
 from sweephand.worker.broker import JobBroker, JobConsumer
 from sweephand.worker.claimer import Claimer
 from sweephand.worker.counts import WorkerCounts
@@ -63,7 +64,13 @@ class Engine:
         self._room = Room(settings.worker_threads)
         self._interrupts = Interrupts()
         self._log = JobLog()
-        self._finisher = Finisher(link=links[1], room=self._room, worker_name=name, counts=WorkerCounts(metrics, log=self._log))
+        self._finisher = Finisher(
+            link=links[1],
+            room=self._room,
+            worker_name=name,
+            counts=WorkerCounts(metrics, log=self._log),
+            on_written=self._wake_limited_queues,
+        )
         self.heart = Heart(
             link=links[2],
             name=name,
@@ -172,6 +179,13 @@ class Engine:
         self._interrupts.stop()
         if self._listener is not None:
             self._listener.stop()
+
+    def _wake_limited_queues(self, written: Sequence[Attempt]) -> None:
+        """Claim again from queues whose concurrency limit these attempts no longer take up."""
+        limited = self.heart.limited_queues
+        if limited:
+            for queue in limited.intersection(attempt.queue for attempt in written):
+                self._wakes[queue].set()
 
     def _reason_not_to_claim(self) -> str | None:
         unwritten = self._finisher.unwritten

@@ -1,7 +1,7 @@
 """Write how attempts ended, many with one statement, from a thread of its own."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Condition, Thread
 
 import psycopg
@@ -25,14 +25,23 @@ class Finisher:
     """Gather what has ended while the last statement is under way, and write it with the next. Thread-safe.
 
     While the database is gone the outcomes are kept and tried again. They stay few: nothing is claimed while
-    MOST_UNWRITTEN of them wait.
+    MOST_UNWRITTEN of them wait. `on_written` is called with each batch that was written.
     """
 
-    def __init__(self, *, link: DatabaseLink, room: Room, worker_name: str, counts: WorkerCounts) -> None:
+    def __init__(
+        self,
+        *,
+        link: DatabaseLink,
+        room: Room,
+        worker_name: str,
+        counts: WorkerCounts,
+        on_written: Callable[[Sequence[Attempt]], None],
+    ) -> None:
         self._link = link
         self._room = room
         self._worker_name = worker_name
         self._counts = counts
+        self._on_written = on_written
         self._in_hand: list[Attempt] = []
         self._written = Condition()
         self._is_stopped = False
@@ -112,6 +121,7 @@ class Finisher:
             return False
         if self._backoff.succeeded():
             structlog.get_logger().info("finishes_resumed", attempts=self.unwritten)
+        self._on_written(attempts)
         self._counts.count([attempt for attempt in attempts if attempt.finished is not None], stale=stale)
         return True
 
