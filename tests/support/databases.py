@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import psycopg
 from psycopg.sql import SQL, Identifier, Literal
 
 from sweephand.postgres.connect import connect
@@ -73,6 +74,14 @@ class Databases:
     @property
     def _prefix(self) -> str:
         return f"sweephand_test_{self.run_id}_"
+
+
+def is_listened_to(connection: psycopg.Connection) -> bool:
+    """Tell whether somebody listens for notifications in this connection's database."""
+    found = connection.execute(
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%')"
+    ).fetchone()
+    return found == (True,)
 
 
 def sever_connections(database_url: str) -> int:

@@ -9,7 +9,7 @@ import pytest
 from sweephand.postgres.connect import connect_async
 from sweephand.postgres.embedded import EmbeddedPostgres
 from sweephand.postgres.rescue import RescueReport, rescue
-from tests.support.databases import sever_connections
+from tests.support.databases import is_listened_to, sever_connections
 from tests.support.freezing import frozen
 from tests.support.jobs import (
     count_by_state,
@@ -117,6 +117,7 @@ def test_cut_connections_cost_nothing_but_a_moment(
     database_url: str, conn: psycopg.Connection, start_worker: StartWorker
 ) -> None:
     worker = start_worker()
+    until(lambda: is_listened_to(conn), message="the worker has all its connections")
     conn.close()
     sever_connections(database_url)
     with open_connection(database_url) as fresh:

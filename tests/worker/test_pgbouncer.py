@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from sweephand.postgres.queues import limit_queue
+from tests.support.databases import is_listened_to
 from tests.support.jobs import count_by_state, insert_job, insert_jobs, stored_attempts, stored_job
 from tests.support.pgbouncer import PGBOUNCER, transaction_pooler
 from tests.support.waiting import until
@@ -54,7 +55,7 @@ def test_a_listener_on_a_direct_connection_wakes_the_worker(
         listen_database_url=database_url,
         poll_interval_seconds=600,
     )
-    until(lambda: _listens(conn), message="the worker listens")
+    until(lambda: is_listened_to(conn), message="the worker listens")
     job_id = insert_job(conn)
 
     conn.execute("SELECT pg_notify('sweephand.default', '')")
@@ -62,10 +63,3 @@ def test_a_listener_on_a_direct_connection_wakes_the_worker(
     until(lambda: stored_job(conn, job_id).state == "completed", message="the job is completed")
     worker.kill(signal.SIGTERM)
     assert worker.wait() == 0
-
-
-def _listens(conn: psycopg.Connection) -> bool:
-    found = conn.execute(
-        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%')"
-    ).fetchone()
-    return found == (True,)
