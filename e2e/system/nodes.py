@@ -17,8 +17,10 @@ def signal_pod(kubectl: Kubectl, pod: str, name: str) -> None:
     found = kubectl.get("pod", pod)
     node = str(at(found, "spec", "nodeName"))
     container = str(at(found, "status", "containerStatuses", 0, "containerID")).partition("://")[2]
-    # A process's cgroup names its container, whatever runs the containers.
-    script = f"kill -{name} $(grep -l {container} /proc/[0-9]*/cgroup | cut -d/ -f3)"
+    # A process's cgroup names its container, whatever runs the containers. One that is gone was ended by the signal to
+    # another: a container's first process takes all others with it.
+    processes = f"$(grep -l {container} /proc/[0-9]*/cgroup | cut -d/ -f3)"
+    script = f"reached=1; for process in {processes}; do kill -{name} $process && reached=0; done; exit $reached"
     run("docker", "exec", node, "sh", "-c", script)
 
 
