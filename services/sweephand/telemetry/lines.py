@@ -10,11 +10,6 @@ from structlog.typing import EventDict, WrappedLogger
 _PRIVATE = "_"
 
 
-def now_utc() -> str:
-    """Return the time, in UTC with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-
-
 def render_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
     """Return the line as one JSON object: timestamp, level, event, and then the facts under their own keys."""
     first = {key: event[key] for key in ("timestamp", "level", "event") if key in event}

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TextIO
 
 import structlog
@@ -11,7 +12,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from sweephand.settings import LogFormat, Settings
 from sweephand.telemetry.console import render_console
-from sweephand.telemetry.lines import now_utc, render_json
+from sweephand.telemetry.lines import iso_utc, render_json
 
 # Each of these writes a line per renewal, probe, request or statement at info; what they warn of still comes through.
 _QUIET_LOGGERS = (
@@ -92,7 +93,7 @@ def _complete(logger: WrappedLogger, method: str, event: EventDict) -> EventDict
     if "exc_info" in event:
         event = structlog.processors.format_exc_info(logger, method, event)
     event["level"] = method
-    event["timestamp"] = now_utc()
+    event["timestamp"] = iso_utc(datetime.now(UTC), timespec="milliseconds")
     return event
 
 
