@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import TypeAlias
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from sqlalchemy import Select, column, select, table, text
 
-from sweephand import App, EnqueueOutcome, enqueue
+from sweephand import App, EnqueueOutcome, enqueue, enqueue_many
 from sweephand.postgres.enqueue import enqueue_encoded
 from tests.engine.ticking import Ticker, leading, stored_args
 from tests.support.jobs import open_connection
@@ -63,6 +64,16 @@ def mend(
 @app.sweep(cron="0 0 1 1 *", enqueues=mend)
 def broken_things() -> Select[tuple[object, ...]]:
     return select(*(things.c[name] for name in NAMES)).order_by(text("1"))
+
+
+@app.job()
+def label(name: str) -> None:
+    pass
+
+
+@app.sweep(cron="0 0 1 1 *", enqueues=label, limit=1_000)
+def unlabelled_things() -> Select[tuple[object, ...]]:
+    return select(things.c.name).order_by(things.c.name)
 
 
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -164,6 +175,26 @@ def test_only_the_arguments_that_count_make_a_duplicate(database_url: str) -> No
         other = enqueue(connection, note, product_id=8, by="Ada")
 
     assert (first.is_duplicate, same.is_duplicate, other.is_duplicate) == (False, True, False)
+
+
+def test_a_short_identity_is_its_own_key_and_a_longer_one_its_hash(database_url: str, ticker: Ticker) -> None:
+    lengths = range(20, 60)  # 64 bytes are reached with 46 letters, or with 23 of two bytes
+    all_names = [letter * length for letter in ("a", "b", "ä") for length in lengths]
+
+    with open_connection(database_url) as connection:
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO thing (name) VALUES (%s)", [(name,) for name in all_names])
+        report = ticker.tick("unlabelled_things")
+        with connection.transaction():
+            again = enqueue_many(connection, label, [{"name": name} for name in all_names])
+        keys = connection.execute("SELECT unique_key, args ->> 'name' FROM sweephand.job").fetchall()
+
+    assert (report.enqueued, report.refused) == (len(all_names), 0)
+    assert all(outcome.is_duplicate for outcome in again)
+    assert len({outcome.job_id for outcome in again}) == len(all_names)
+    for key, name in keys:
+        identity = f'label {{"name": "{name}"}}'.encode()
+        assert key == (identity if len(identity) <= 64 else b"\0" + sha256(identity).digest())
 
 
 def test_a_megabyte_is_an_argument_like_any_other(database_url: str) -> None:

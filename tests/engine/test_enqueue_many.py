@@ -18,6 +18,11 @@ def note(text: str) -> None:
     pass
 
 
+@app.job(unique=None)
+def touch(product_id: int) -> None:
+    pass
+
+
 def product_ids(connection: psycopg.Connection) -> list[int]:
     rows = connection.execute("SELECT (args ->> 'product_id')::int FROM sweephand.job ORDER BY id").fetchall()
     return [int(product_id) for (product_id,) in rows]
@@ -54,6 +59,30 @@ def test_items_that_have_a_job_already_are_answered_with_it_wherever_they_stand(
     assert [outcome.is_duplicate for outcome in outcomes] == [number in held for number in (1, 2, 3)]
     assert {number: outcomes[number - 1].job_id for number in held} == held
     assert len({outcome.job_id for outcome in outcomes}) == 3
+
+
+def test_equal_items_among_held_ones_are_duplicates_of_the_first_of_them(connection: psycopg.Connection) -> None:
+    with connection.transaction():
+        held = enqueue(connection, mend, product_id=5).job_id
+
+    with connection.transaction():
+        outcomes = enqueue_many(connection, mend, [{"product_id": number} for number in (7, 7, 5, 8, 7, 5)])
+
+    seven, seven_again, five, eight, seven_at_last, five_again = outcomes
+    assert (seven.is_duplicate, eight.is_duplicate) == (False, False)
+    assert seven_again == seven_at_last == EnqueueOutcome(seven.job_id, is_duplicate=True)
+    assert five == five_again == EnqueueOutcome(held, is_duplicate=True)
+    assert product_ids(connection) == [5, 7, 8]
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_items_that_need_not_be_unique_get_a_job_each_in_the_callers_order(count: int, connection: psycopg.Connection) -> None:
+    with connection.transaction():
+        outcomes = enqueue_many(connection, touch, [{"product_id": number % 7} for number in range(count)])
+
+    assert not any(outcome.is_duplicate for outcome in outcomes)
+    assert [outcome.job_id for outcome in outcomes] == sorted(outcome.job_id for outcome in outcomes)
+    assert product_ids(connection) == [number % 7 for number in range(count)]
 
 
 def test_a_rollback_takes_all_of_it_back(connection: psycopg.Connection) -> None:

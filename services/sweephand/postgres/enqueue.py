@@ -15,7 +15,7 @@ from sweephand.context import tell_enqueued
 from sweephand.job import Job
 from sweephand.model.errors import ArgumentsError, ConflictError
 from sweephand.postgres import enqueue_statements
-from sweephand.postgres.callers_transaction import AnyAsync, AnySync, Plan, run
+from sweephand.postgres.callers_transaction import AnyAsync, AnySync, Plan, Rows, run
 from sweephand.postgres.enqueue_statements import values_of
 
 P = ParamSpec("P")
@@ -121,20 +121,44 @@ def enqueueing(job: Job[...], encoded: Sequence[str]) -> Plan[list[EnqueueOutcom
     statement = enqueue_statements.many(tuple(values), is_unique=job.unique.mode is not None)
     outcomes: list[EnqueueOutcome | None] = [None] * len(encoded)
     missing: Sequence[int] = range(len(encoded))
+    added: set[int] = set()
+    values["is_looking"] = False
     for _ in range(_TRIES):
         if not missing:
             break
         values["items"] = f"[{','.join([encoded[index] for index in missing])}]"
         rows = yield statement, values
-        for position, job_id, is_duplicate in rows:
-            if isinstance(job_id, int) and isinstance(position, int):  # always so; it tells the type checker
-                outcomes[missing[position - 1]] = EnqueueOutcome(job_id, is_duplicate is True)
+        new, holders = _new_and_holders(rows)
+        if len(new) == len(missing):
+            for index, job_id in zip(missing, new, strict=True):
+                outcomes[index] = EnqueueOutcome(job_id, is_duplicate=False)
+            break
+        for position, job_id in holders:
+            outcomes[missing[position - 1]] = EnqueueOutcome(job_id, job_id not in added)
+            added.discard(job_id)  # it stands for one item; equal ones are its duplicates
+        added.update(new)
+        values["is_looking"] = not holders
         missing = [index for index in missing if outcomes[index] is None]
     known = [outcome for outcome in outcomes if outcome is not None]
     if len(known) < len(encoded):
         raise _never_seen(job)
     tell_enqueued(job.queue, known)
     return known
+
+
+def _new_and_holders(rows: Rows) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return the ids of new jobs, in the order of their items, and position and id of each that holds an item's key."""
+    new: list[int] = []
+    holders: list[tuple[int, int]] = []
+    for job_id, position in rows:
+        if isinstance(job_id, int):  # always so; it tells the type checker
+            if isinstance(position, int):
+                holders.append((position, job_id))
+            else:
+                new.append(job_id)
+    new.sort()
+    holders.sort()
+    return new, holders
 
 
 def _never_seen(job: Job[...]) -> ConflictError:

@@ -50,34 +50,40 @@ UNION ALL
 SELECT held.job_id, true FROM {held_keys} AS held WHERE held.unique_key = {key} AND NOT EXISTS (SELECT FROM inserted)
 LIMIT 1
 """
-_HELD_ID = "(SELECT job_id FROM {held_keys} AS held WHERE held.unique_key = {key} LIMIT 1)"
-# The hashed IN and the look-ups by index hold for 10,000 items: of how long an array is nothing is known to the planner, and
-# a nested loop of joins would take seconds.
+# An item whose equal is unfinished, or has come meanwhile, meets ON CONFLICT and gets no answer: the next try asks for the
+# holders of all keys. Who enqueues a batch anew has mostly the same items again, or none of them, so if a job holds the first
+# item's key the holders are asked for at once.
 #
-# Whether jobs hold the keys is asked beforehand only if one holds the first item's: who enqueues a batch anew has mostly the
-# same items again, or none of them. Either way an item that was not asked for, or has come meanwhile, meets ON CONFLICT
-# and gets no answer; the next try, of those alone, finds the jobs that hold their keys.
+# The look-ups by index hold for 10,000 items: of how long an array is nothing is known to the planner, and a nested loop of
+# joins would take seconds.
 _MANY = """
-WITH keyed AS MATERIALIZED (
-    SELECT position, item AS args, {key} AS unique_key
-    FROM jsonb_array_elements(CAST(:items AS jsonb)) WITH ORDINALITY AS listed (item, position)
-), given AS MATERIALIZED (       -- ids in the caller's order, so that workers take the jobs in it
-    SELECT asked.*, CASE WHEN held_id IS NULL THEN nextval('sweephand.job_id_seq') END AS new_id
-    FROM (SELECT keyed.*, {held_id} AS held_id FROM keyed OFFSET 0) AS asked
-), inserted AS (                 -- written in the order of the keys, so that two writers cannot deadlock
-    INSERT INTO sweephand.job (id, {columns}, args, unique_key)
-    SELECT new_id, {values}, args, unique_key
-    FROM (SELECT * FROM given WHERE new_id IS NOT NULL) AS firsts {unless_cooling}
-    ORDER BY unique_key, new_id  -- and so that of equal items the first becomes the job
-    {no_duplicate}
+WITH {looking}inserted AS (
+    INSERT INTO sweephand.job (id, {columns}, args{key_column})
+    SELECT new_id, {values}, args{key_column}
+    FROM (                          -- ids in the caller's order, so that workers take the jobs in it
+        SELECT nextval('sweephand.job_id_seq') AS new_id, item AS args{key_of_item}
+        FROM jsonb_array_elements(CAST(:items AS jsonb)) AS item {unless_looking}
+    ) AS firsts {unless_cooling}
+    {in_order}
     RETURNING id, state
 ), notified AS (
     SELECT pg_notify('sweephand.' || CAST(:queue AS text), '')
     WHERE EXISTS (SELECT FROM inserted WHERE state = 'available') AND {is_on}
 )
-SELECT position, coalesce(held_id, new_id) AS id, held_id IS NOT NULL AS is_duplicate FROM given
-WHERE (held_id IS NOT NULL OR new_id IN (SELECT id FROM inserted))
-    AND (SELECT count(*) FROM notified) < 2  -- always so: it makes the notification happen
+SELECT id, CAST(NULL AS bigint) AS position FROM inserted
+WHERE (SELECT count(*) FROM notified) < 2  -- always so: it makes the notification happen
+{holders}"""
+_LOOKING = """looking AS MATERIALIZED (
+    SELECT CAST(:is_looking AS boolean) OR EXISTS (SELECT FROM {held_keys} AS held WHERE held.unique_key = {first_key}) AS is_so
+), """
+_IN_ORDER = f"""ORDER BY unique_key, new_id  -- so that two writers cannot deadlock, and of equal items the first becomes the job
+    {_NO_DUPLICATE}"""
+_HOLDERS = """UNION ALL
+SELECT job_id, position FROM (
+    SELECT position, (SELECT job_id FROM {held_keys} AS held WHERE held.unique_key = {key} LIMIT 1) AS job_id
+    FROM jsonb_array_elements(CAST(:items AS jsonb)) WITH ORDINALITY AS listed (item, position)
+    WHERE (SELECT is_so FROM looking)
+) AS held_by WHERE job_id IS NOT NULL
 """
 
 
@@ -132,22 +138,26 @@ def one(names: tuple[str, ...], *, is_unique: bool) -> Statement:
 
 @functools.cache
 def many(names: tuple[str, ...], *, is_unique: bool) -> Statement:
-    """Return the statement that takes values of these names and `items`, a JSON array; it gives position, id and is_duplicate.
+    """Return the statement that takes values of these names, `items`, a JSON array, and `is_looking`: rows of id and position.
 
-    An item that an equal job or item has overtaken has no row; try again with those.
+    It adds jobs, and answers their ids, which have the order of the items, without a position. Or it looks, if it is told to
+    or a job holds the first item's key: then it answers the ids of the jobs that hold keys, with the positions of the items,
+    from 1. An item that an equal job or item has overtaken has no row.
     """
     has_cool_down = "cool_down" in names
-    first_key = "(SELECT unique_key FROM keyed WHERE position = 1)"
-    held = held_keys(has_cool_down=has_cool_down)
-    first_id, keyed_id = (_HELD_ID.format(held_keys=held, key=key) for key in (first_key, "keyed.unique_key"))
+    held, key = held_keys(has_cool_down=has_cool_down), _key("item", names)
+    first_key = _key("CAST(:items AS jsonb) -> 0", names)
     return Statement(
         _MANY.format(
             **_columns(names),
-            key=_key("item", names) if is_unique else "CAST(NULL AS bytea)",
+            looking=_LOOKING.format(held_keys=held, first_key=first_key) if is_unique else "",
+            key_column=", unique_key" if is_unique else "",
+            key_of_item=f", {key} AS unique_key" if is_unique else "",
+            unless_looking="WHERE NOT (SELECT is_so FROM looking)" if is_unique else "",
             unless_cooling=unless_cooling("firsts", has_cool_down=has_cool_down),
-            held_id=f"CASE WHEN {first_id} IS NOT NULL THEN {keyed_id} END" if is_unique else "CAST(NULL AS bigint)",
-            no_duplicate=_NO_DUPLICATE if is_unique else "",
+            in_order=_IN_ORDER if is_unique else "ORDER BY new_id",
             is_on=_NOTIFIED,
+            holders=_HOLDERS.format(held_keys=held, key=key) if is_unique else "",
         )
     )
 
