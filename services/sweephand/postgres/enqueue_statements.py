@@ -79,11 +79,10 @@ _LOOKING = """looking AS MATERIALIZED (
 _IN_ORDER = f"""ORDER BY unique_key, new_id  -- so that two writers cannot deadlock, and of equal items the first becomes the job
     {_NO_DUPLICATE}"""
 _HOLDERS = """UNION ALL
-SELECT job_id, position FROM (
-    SELECT position, (SELECT job_id FROM {held_keys} AS held WHERE held.unique_key = {key} LIMIT 1) AS job_id
-    FROM jsonb_array_elements(CAST(:items AS jsonb)) WITH ORDINALITY AS listed (item, position)
-    WHERE (SELECT is_so FROM looking)
-) AS held_by WHERE job_id IS NOT NULL
+SELECT holder.job_id, position
+FROM jsonb_array_elements(CAST(:items AS jsonb)) WITH ORDINALITY AS listed (item, position)
+CROSS JOIN LATERAL (SELECT job_id FROM {held_keys} AS held WHERE held.unique_key = {key} LIMIT 1) AS holder
+WHERE (SELECT is_so FROM looking)
 """
 
 
