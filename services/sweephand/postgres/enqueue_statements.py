@@ -36,6 +36,8 @@ _NO_DUPLICATE = """ON CONFLICT (unique_key)
         WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'available', 'running', 'retryable')
         DO NOTHING"""
 _NOTIFIED = "current_setting('sweephand.notify', true) IS DISTINCT FROM 'off'"
+# It depends on no row, so PostgreSQL evaluates it once, for the first row that asks.
+_NOTIFIED_ONCE = f"(SELECT pg_notify('sweephand.' || CAST(:queue AS text), '') WHERE {_NOTIFIED})"
 
 _ONE = """
 INSERT INTO sweephand.job ({columns}, args{key_column})
@@ -65,13 +67,9 @@ WITH {looking}inserted AS (
         FROM jsonb_array_elements(CAST(:items AS jsonb)) AS item {unless_looking}
     ) AS firsts {unless_cooling}
     {in_order}
-    RETURNING id, state
-), notified AS (
-    SELECT pg_notify('sweephand.' || CAST(:queue AS text), '')
-    WHERE EXISTS (SELECT FROM inserted WHERE state = 'available') AND {is_on}
+    RETURNING id, CASE WHEN state = 'available' THEN {notified_once} END AS notified
 )
 SELECT id, CAST(NULL AS bigint) AS position FROM inserted
-WHERE (SELECT count(*) FROM notified) < 2  -- always so: it makes the notification happen
 {holders}"""
 _LOOKING = """looking AS MATERIALIZED (
     SELECT CAST(:is_looking AS boolean) OR EXISTS (SELECT FROM {held_keys} AS held WHERE held.unique_key = {first_key}) AS is_so
@@ -155,7 +153,7 @@ def many(names: tuple[str, ...], *, is_unique: bool) -> Statement:
             unless_looking="WHERE NOT (SELECT is_so FROM looking)" if is_unique else "",
             unless_cooling=unless_cooling("firsts", has_cool_down=has_cool_down),
             in_order=_IN_ORDER if is_unique else "ORDER BY new_id",
-            is_on=_NOTIFIED,
+            notified_once=_NOTIFIED_ONCE,
             holders=_HOLDERS.format(held_keys=held, key=key) if is_unique else "",
         )
     )
