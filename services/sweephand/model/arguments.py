@@ -103,9 +103,10 @@ class Parameters:
         Raises:
             ArgumentsError: a name is missing or unknown, or a value does not fit; the message has the path.
         """
-        if not arguments.keys() <= self.by_name.keys():
-            unknown = arguments.keys() - self.by_name.keys()
-            raise ArgumentsError(f"{self.owner} has no parameter {_names(unknown)}; it takes {_names(self.by_name)}")
+        for name in arguments:
+            if name not in self.by_name:
+                unknown = arguments.keys() - self.by_name.keys()
+                raise ArgumentsError(f"{self.owner} has no parameter {_names(unknown)}; it takes {_names(self.by_name)}")
         encoded: list[str] = []
         for name, parameter in self.by_name.items():
             if name in arguments:

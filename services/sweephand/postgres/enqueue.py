@@ -137,7 +137,7 @@ def enqueueing(job: Job[...], encoded: Sequence[str]) -> Plan[list[EnqueueOutcom
             outcomes[missing[position - 1]] = EnqueueOutcome(job_id, job_id not in added)
             added.discard(job_id)  # it stands for one item; equal ones are its duplicates
         added.update(new)
-        values["is_looking"] = not holders
+        values["is_looking"] = bool(new)
         missing = [index for index in missing if outcomes[index] is None]
     known = [outcome for outcome in outcomes if outcome is not None]
     if len(known) < len(encoded):
