@@ -17,7 +17,7 @@ from sweephand.postgres.claim import claim
 from sweephand.postgres.connect import connect, connect_async
 from sweephand.postgres.finish import FinishedAttempt, finish
 from sweephand.postgres.job_filter import JobFilter
-from sweephand.postgres.job_statistics import GroupBy, read_counts
+from sweephand.postgres.job_statistics import GroupBy, read_counts, read_kind
 from sweephand.postgres.job_views import read_failed_jobs, read_jobs
 from sweephand.postgres.migrate import migrate
 from sweephand.postgres.retention import retention
@@ -56,6 +56,7 @@ _QUESTIONS: Mapping[str, Callable[[psycopg.Connection], object]] = {
     "the discarded ones": lambda c: read_jobs(c, JobFilter(states=(JobState.DISCARDED,)), limit=21),
     "the failed ones": lambda c: read_failed_jobs(c, JobFilter(), limit=20),
     "counts of an hour": lambda c: read_counts(c, by=GroupBy.QUEUE, since=_HOUR),
+    "all about a kind, of an hour": lambda c: read_kind(c, "mend", since=_HOUR),
 }
 
 app = App("bench")

@@ -1,6 +1,6 @@
 """Count jobs for people: by queue and kind, what a kind takes, and which errors are frequent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -155,9 +155,8 @@ def read_kind(connection: psycopg.Connection, kind: str, *, since: timedelta) ->
         NotFoundError: no job of the kind is unfinished or finished in that time, and no sweep enqueues it.
     """
     by_queue = read_counts(connection, by=GroupBy.QUEUE, since=since, kind=kind)
-    by_kind = read_counts(connection, by=GroupBy.KIND, since=since, kind=kind)
     sweeps = tuple(str(row[0]) for row in connection.execute(_SWEEPS_OF_KIND, {"kind": kind}).fetchall())
-    if not by_kind and not sweeps:
+    if not by_queue and not sweeps:
         raise NotFoundError(
             f"there is no job of the kind {kind} in that time, and no sweep enqueues it; see: sweephand jobs stats"
         )
@@ -167,11 +166,26 @@ def read_kind(connection: psycopg.Connection, kind: str, *, since: timedelta) ->
         raise AssertionError("an aggregate gave no row")
     return KindView(
         kind=kind,
-        counts=by_kind[0] if by_kind else JobCounts(kind),
+        counts=_sum(kind, by_queue),
         by_queue=tuple(by_queue),
         numbers=numbers,
         errors=tuple(read_errors(connection, since=since, limit=5, kind=kind)),
         sweeps=sweeps,
+    )
+
+
+def _sum(name: str, parts: Sequence[JobCounts]) -> JobCounts:
+    due = [part.oldest_due_at for part in parts if part.oldest_due_at is not None]
+    return JobCounts(
+        name=name,
+        scheduled=sum(part.scheduled for part in parts),
+        available=sum(part.available for part in parts),
+        running=sum(part.running for part in parts),
+        retryable=sum(part.retryable for part in parts),
+        completed=sum(part.completed for part in parts),
+        discarded=sum(part.discarded for part in parts),
+        cancelled=sum(part.cancelled for part in parts),
+        oldest_due_at=min(due, default=None),
     )
 
 
