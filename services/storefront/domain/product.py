@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NewType
 
 from storefront.domain.errors import InvalidFieldError
+from storefront.domain.text import check_text
 
 ProductId = NewType("ProductId", int)
 
@@ -26,8 +27,8 @@ class ProductDraft:
     price_cents: int
 
     def __post_init__(self) -> None:
-        _check_text("name", self.name)
-        _check_text("description", self.description)
+        check_text("name", self.name)
+        check_text("description", self.description)
         if not self.name.strip():
             raise InvalidFieldError("name", "must not be blank")
         if len(self.name) > MAX_NAME_LENGTH:
@@ -52,11 +53,3 @@ class Product:
     def is_published(self) -> bool:
         """Tell whether customers can see the product."""
         return self.published_at is not None
-
-
-def _check_text(field: str, text: str) -> None:
-    """Refuse what is a Python string but no Unicode text that a database or another program can read."""
-    if "\0" in text:
-        raise InvalidFieldError(field, "must not contain a NUL character")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidFieldError(field, "must not contain half of a surrogate pair")

@@ -4,17 +4,14 @@ from datetime import datetime
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Depends, Header, HTTPException, Path, Response, status
+from fastapi import APIRouter, Depends, Path, Response, status
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
+from storefront.adapters.http.formats import MAX_ID, Int64, require_json
 from storefront.domain.product import MAX_NAME_LENGTH, MAX_PRICE_CENTS, Product, ProductDraft, ProductId
 from storefront.ports import NewUnitOfWork
 from storefront.use_cases.create_product import create_product
 from storefront.use_cases.get_product import get_product
-
-MAX_ID = 2**63 - 1
-
-Int64 = Field(json_schema_extra={"format": "int64"})
 
 
 class NewProductBody(BaseModel):
@@ -44,7 +41,7 @@ def product_routes(new_unit_of_work: NewUnitOfWork) -> APIRouter:
     routes = APIRouter(prefix="/api/v1/products", tags=["products"])
     log = structlog.get_logger()
 
-    @routes.post("", status_code=status.HTTP_201_CREATED, dependencies=[Depends(_require_json)])
+    @routes.post("", status_code=status.HTTP_201_CREATED, dependencies=[Depends(require_json)])
     def create(body: NewProductBody, response: Response) -> ProductBody:
         """Create a product; a job publishes it within seconds, which sets `in_stock` and `published_at`."""
         product = create_product(ProductDraft(**body.model_dump()), new_unit_of_work=new_unit_of_work)
@@ -58,14 +55,6 @@ def product_routes(new_unit_of_work: NewUnitOfWork) -> APIRouter:
         return _body(get_product(ProductId(product_id), new_unit_of_work=new_unit_of_work))
 
     return routes
-
-
-def _require_json(content_type: Annotated[str, Header()] = "") -> None:
-    """Refuse a body of another media type, which FastAPI would call a wrong value."""
-    if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise HTTPException(
-            status.HTTP_415_UNSUPPORTED_MEDIA_TYPE, f"the Content-Type is {content_type!r}; send application/json"
-        )
 
 
 def _body(product: Product) -> ProductBody:

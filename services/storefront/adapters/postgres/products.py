@@ -1,11 +1,11 @@
 """Products in PostgreSQL."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from sqlalchemy import Row, func, insert, select, update
 from sqlalchemy.orm import Session
 
+from storefront.adapters.postgres.moments import utc
 from storefront.adapters.postgres.tables import products
 from storefront.domain.errors import ProductNotFoundError
 from storefront.domain.product import Product, ProductDraft, ProductId
@@ -47,11 +47,6 @@ def _product(row: Row[*tuple[object, ...]]) -> Product:
         description=row.description,
         price_cents=row.price_cents,
         in_stock=row.in_stock,
-        created_at=_utc(row.created_at),
-        published_at=None if row.published_at is None else _utc(row.published_at),
+        created_at=utc(row.created_at),
+        published_at=None if row.published_at is None else utc(row.published_at),
     )
-
-
-def _utc(moment: datetime) -> datetime:
-    """Return the moment in UTC: PostgreSQL hands it out in the server's time zone."""
-    return moment.astimezone(UTC)
