@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from e2e.system.ledger import Tick, missed
+from e2e.system.ledger import SWEEP, Tick, missed
 from e2e.system.shop import Shop
 from tests.support.waiting import until
 
@@ -49,12 +49,12 @@ class Case:
         assert executions == dict.fromkeys(product_ids, 1)
 
     def check_counters(self) -> None:
-        """Check that the counters of enqueued and missed rose by what the ledger has. Only when nothing is stuck any more."""
+        """Check that the sweep's counters of enqueued and missed rose by what the ledger has. Only when nothing is stuck now."""
         ticks = self.ticks()
         enqueued = sum(tick.enqueued for tick in ticks if tick.is_dispatch)
         increase = self.shop.scrapes.wait_for_increase
-        increase("sweephand_dispatcher_enqueued_total", enqueued, since=self.began_at)
-        increase("sweephand_dispatcher_missed_ticks_total", missed(ticks), since=self.began_at, reason="no_leader")
+        increase("sweephand_dispatcher_enqueued_total", enqueued, since=self.began_at, sweep=SWEEP)
+        increase("sweephand_dispatcher_missed_ticks_total", missed(ticks), since=self.began_at, sweep=SWEEP, reason="no_leader")
 
     def check_alerts(self, *expected: str) -> set[str]:
         """Return the alerts raised since the case began: all that are expected, and none that tells of lost or doubled work."""

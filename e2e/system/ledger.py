@@ -16,6 +16,8 @@ from sweephand.postgres.connect import connect
 from tests.support.waiting import until
 
 PATIENCE_SECONDS = 120
+SWEEP = "stuck_publications"
+"""The sweep that the cases watch. The shop's other one, of unconfirmed orders, ticks beside it and finds nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Ledger:
     """Be the shop's database, for reading. Each question waits for a database that is away."""
 
     def __init__(self, database_url: Callable[[], str], *, interval_seconds: float) -> None:
-        """Take where the database is found now, and the interval of the shop's sweep."""
+        """Take where the database is found now, and the interval of the sweep."""
         self._database_url = database_url
         self._interval = timedelta(seconds=interval_seconds)
 
@@ -68,15 +70,15 @@ class Ledger:
         return moment
 
     def ticks(self, *, since: datetime) -> list[Tick]:
-        """Return the ticks planned since a moment, in the order of their planned times."""
+        """Return the sweep's ticks planned since a moment, in the order of their planned times."""
         with self.connection() as connection, connection.cursor(row_factory=class_row(Tick)) as cursor:
             return cursor.execute(
                 """
                 SELECT id, planned_at, reason, outcome, cause, covers, made_up_by, started_at, ended_at, enqueued,
                     skipped_duplicates, term, dispatcher
-                FROM sweephand.tick WHERE planned_at >= %s ORDER BY planned_at, id
+                FROM sweephand.tick WHERE planned_at >= %s AND sweep = %s ORDER BY planned_at, id
                 """,
-                (since,),
+                (since, SWEEP),
             ).fetchall()
 
     def term(self) -> Term:

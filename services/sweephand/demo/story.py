@@ -15,6 +15,7 @@ from sweephand.model.errors import SweephandError
 
 CREATED = 5
 STUCK = 12
+SWEEP = "stuck_publications"
 INTERVAL_SECONDS = 3
 LIMIT = 5
 DEADLINE_SECONDS = 40
@@ -138,7 +139,7 @@ class _Story:
     def _mend(self, shop: Shop, *, deadline: float) -> None:
         self._screen.chapter(
             "4. Watch them being mended",
-            why=f"Every {INTERVAL_SECONDS} s the sweep stuck_publications ticks: in one transaction the dispatcher"
+            why=f"Every {INTERVAL_SECONDS} s the sweep {SWEEP} ticks: in one transaction the dispatcher"
             f" selects such rows, enqueues a job for each, at most {LIMIT} here, and records the tick."
             " The worker runs the jobs.",
         )
@@ -168,7 +169,7 @@ class _Story:
             ],
         )
         self._screen.table(
-            ("stuck_publications", "enqueued", "skipped_duplicates"),
+            (SWEEP, "enqueued", "skipped_duplicates"),
             [
                 *((f"tick {tick.tick_id}", tick.enqueued, tick.skipped_duplicates) for tick in tally.ticks),
                 ("sum", tally.enqueued(), tally.skipped_duplicates()),
@@ -224,7 +225,7 @@ class _Story:
         self._last_lines[line.role].append(line)
         if line.event in _TOLD or line.level in _BAD or not line.level:
             self._screen.log(line)
-        if line.event == "dispatched":
+        if line.event == "dispatched" and line.facts.get("sweep") == SWEEP:
             self._screen.say(_meaning(self._tally.add_tick(line)))
 
     def _receive(self, role: str, line: str) -> None:
