@@ -1,16 +1,18 @@
 """The composition root: build the adapters, join them, and return the App that `sweephand --app` runs.
 
-Every process loads it, so what only some of them need (the web framework, the migrations, an HTTP client, SQLAlchemy's sessions)
-is imported where it is first used: a dispatcher is 20 MB smaller for it, and starts in half the time.
+Every process loads it, so what only some of them need (the web framework, the migrations, an HTTP client, SMTP, SQLAlchemy's
+sessions) is imported where it is first used: a dispatcher is 20 MB smaller for it, and starts in half the time.
 """
 
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 from storefront.adapters.jobs import register_jobs
+from storefront.adapters.mail.simulated import SimulatedMailer
 from storefront.adapters.postgres.engine import postgres_engine
 from storefront.adapters.warehouse.simulated import SimulatedWarehouse
-from storefront.ports import UnitOfWork, Warehouse
+from storefront.ports import Mailer, UnitOfWork, Warehouse
 from storefront.settings import Settings, load_settings
 from sweephand import App
 from sweephand.app import ASGIApp
@@ -41,6 +43,7 @@ def create_app() -> App:
         app,
         new_unit_of_work=new_unit_of_work,
         warehouse=_warehouse(settings),
+        mailer=_mailer(settings),
         scan_interval=timedelta(seconds=settings.scan_interval_seconds),
         batch_limit=settings.batch_limit,
     )
@@ -65,3 +68,11 @@ def _warehouse(settings: Settings) -> Warehouse:
         max_delay_seconds=settings.warehouse_max_delay_seconds,
         failure_rate=settings.warehouse_failure_rate,
     )
+
+
+def _mailer(settings: Settings) -> Mailer:
+    if settings.smtp_url is not None:
+        from storefront.adapters.mail.smtp import SmtpMailer
+
+        return SmtpMailer(urlsplit(settings.smtp_url).netloc, sender=settings.mail_from)
+    return SimulatedMailer()

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
+from storefront.domain.order import Order, OrderDraft, OrderId
 from storefront.domain.product import Product, ProductDraft, ProductId
 
-JobKind = Literal["publish_product"]
+JobKind = Literal["publish_product", "confirm_order"]
 """The jobs that a use case may enqueue; mypy checks the names, adapters/jobs.py defines them."""
 
 
@@ -30,6 +31,26 @@ class Products(Protocol):
         """
 
 
+class Orders(Protocol):
+    """The orders in the store. Each call belongs to the open unit of work."""
+
+    def add(self, draft: OrderDraft) -> Order:
+        """Store a new, unconfirmed order of a product that exists, and return it with its id and the time it was placed."""
+
+    def get(self, order_id: OrderId) -> Order:
+        """Return the order.
+
+        Raises:
+            OrderNotFoundError: there is none of this id.
+        """
+
+    def confirm(self, order_id: OrderId) -> bool:
+        """Confirm the order now, unless it already is or does not exist; return whether this call did it.
+
+        Of several concurrent calls exactly one returns True, and `confirmed_at` never changes afterwards.
+        """
+
+
 class JobQueue(Protocol):
     """Jobs that exist if and only if the unit of work commits."""
 
@@ -43,6 +64,10 @@ class UnitOfWork(Protocol):
     @property
     def products(self) -> Products:
         """Return the products, seen and changed within the transaction."""
+
+    @property
+    def orders(self) -> Orders:
+        """Return the orders, seen and changed within the transaction."""
 
     @property
     def jobs(self) -> JobQueue:
@@ -67,4 +92,19 @@ class Warehouse(Protocol):
 
         Raises:
             WarehouseError: no answer, or one that cannot be understood; ask again later.
+        """
+
+
+class Mailer(Protocol):
+    """What brings mails to customers: another system, seconds away. Never call it with a transaction open."""
+
+    def send_confirmation(self, order: Order, *, product: Product) -> None:
+        """Mail the customer that the order of `product` was placed; returns once a mail system has taken the mail on.
+
+        At least once: a process that dies between the mail and the commit that records it leaves an attempt to come, which mails
+        again. So every attempt for the same order carries the same Message-ID, by which mail systems can tell a repetition.
+        Returns or raises within the job's time limit, and lets the limit's exception through. Threads may share one.
+
+        Raises:
+            MailError: the mail was refused, or nobody knows whether it was taken on; send it again later.
         """

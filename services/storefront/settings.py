@@ -1,10 +1,15 @@
 """What the shop is told from outside."""
 
-from pydantic import Field, ValidationError, model_validator
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from sweephand import SettingsError
+
+# What a URL may hold besides is a password, so a wrong one is told its form, and never shown.
+FORMS = {"DATABASE_URL": "postgresql://user:password@host:5432/name", "SMTP_URL": "smtp://host:port"}
 
 
 class Settings(BaseSettings):
@@ -30,11 +35,26 @@ class Settings(BaseSettings):
     warehouse_failure_rate: float = Field(alias="WAREHOUSE_FAILURE_RATE", default=0, ge=0, le=1)
     """The share of calls that fail at the simulated warehouse, from 0 to 1. Raise it to watch retries."""
 
+    smtp_url: str | None = Field(alias="SMTP_URL", default=None, repr=False, pattern=r"^smtp://[^/:@?#\s]+:[0-9]+$")
+    """The mail server, `smtp://host:port`; it takes mails without a login. None: mails are simulated by a line in the log."""
+
+    mail_from: str = Field(
+        alias="MAIL_FROM", default="shop@example.com", max_length=254, pattern=r"^[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+$"
+    )
+    """The address that mails come from; its domain is their Message-IDs', too. Set it with SMTP_URL: example.com is nobody's."""
+
     scan_interval_seconds: float = Field(alias="STUCK_PUBLICATIONS_SCAN_INTERVAL", default=60, ge=1, le=86400)
     """How often stuck publications are looked for, in seconds: a minute, beside the ten minutes of grace."""
 
     batch_limit: int = Field(alias="STUCK_PUBLICATIONS_BATCH_LIMIT", default=100, ge=1, le=10_000)
     """How many stuck publications one tick enqueues at most; more are left to the next tick."""
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _check_port(cls, url: str | None) -> str | None:
+        if url is not None and not urlsplit(url).port:  # beyond 65535 it raises a ValueError itself
+            raise ValueError("has no port from 1 to 65535")
+        return url
 
     @model_validator(mode="after")
     def _check_delays(self) -> "Settings":
@@ -64,8 +84,8 @@ def _line(detail: ErrorDetails) -> str:
     reason = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
     if not detail["loc"]:
         return reason
-    name = detail["loc"][0]
-    if name == "DATABASE_URL":  # a secret: its value is not shown
+    name = str(detail["loc"][0])
+    if name in FORMS:
         problem = "is not set; it must be" if detail["type"] == "missing" else "must be"
-        return f"{name}: {problem} of the form postgresql://user:password@host:5432/name"
+        return f"{name}: {problem} of the form {FORMS[name]}"
     return f"{name}={detail['input']}: {reason}"

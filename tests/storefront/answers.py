@@ -7,6 +7,7 @@ from storefront.ports import NewUnitOfWork
 
 LAMP = {"name": "Lamp", "description": "Gives light", "price_cents": 1999}
 PRODUCTS = "/api/v1/products"
+ORDERS = "/api/v1/orders"
 JSON = {"Content-Type": "application/json"}
 PROBLEM_KEYS = {"type", "title", "status", "detail", "instance", "errors"}
 

@@ -12,10 +12,12 @@ from storefront.adapters.jobs import register_jobs
 from storefront.adapters.postgres.engine import postgres_engine
 from storefront.adapters.postgres.migrate import migrate
 from storefront.adapters.postgres.unit_of_work import postgres_unit_of_work
+from storefront.domain.order import Order, OrderDraft
 from storefront.domain.product import Product, ProductDraft
 from storefront.ports import UnitOfWork
 from sweephand import App
 from sweephand.postgres.connect import connect
+from tests.storefront.mailers import FakeMailer
 from tests.storefront.warehouses import FakeWarehouse
 
 
@@ -27,6 +29,7 @@ class Shop:
     app: App
     engine: Engine
     warehouse: FakeWarehouse
+    mailer: FakeMailer
 
     def new_unit_of_work(self) -> AbstractContextManager[UnitOfWork]:
         return postgres_unit_of_work(self.engine, app=self.app)
@@ -35,6 +38,19 @@ class Shop:
         """Store a product whose publication nobody asked for."""
         with self.new_unit_of_work() as uow:
             return uow.products.add(ProductDraft(name="Lamp", description="Gives light", price_cents=1999))
+
+    def add_product_for_sale(self, *, in_stock: bool = True) -> Product:
+        """Store a published product."""
+        product = self.add_product()
+        with self.new_unit_of_work() as uow:
+            uow.products.publish(product.id, in_stock=in_stock)
+            return uow.products.get(product.id)
+
+    def add_order(self) -> Order:
+        """Store an order whose confirmation nobody asked for."""
+        product = self.add_product_for_sale()
+        with self.new_unit_of_work() as uow:
+            return uow.orders.add(OrderDraft(product_id=product.id, quantity=2, email="ada@example.com"))
 
     def query(self, sql: str, **values: object) -> list[tuple[object, ...]]:
         """Return the rows that another transaction sees."""
@@ -55,14 +71,15 @@ class Shop:
 
 @contextmanager
 def open_shop(database_url: str) -> Iterator[Shop]:
-    """Wire the shop as app.py does it, on a database that has the engine's tables, with a warehouse that answers at once."""
+    """Wire the shop as app.py does it, on a database that has the engine's tables, with fakes outside of it."""
     migrate(database_url)
     engine = postgres_engine(database_url)
-    shop = Shop(database_url=database_url, app=App("storefront"), engine=engine, warehouse=FakeWarehouse())
+    shop = Shop(database_url=database_url, app=App("storefront"), engine=engine, warehouse=FakeWarehouse(), mailer=FakeMailer())
     register_jobs(
         shop.app,
         new_unit_of_work=shop.new_unit_of_work,
         warehouse=shop.warehouse,
+        mailer=shop.mailer,
         scan_interval=timedelta(seconds=60),
         batch_limit=100,
     )

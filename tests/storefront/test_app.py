@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-_UNNEEDED = {"alembic", "fastapi", "httpx", "starlette", "uvicorn", "sqlalchemy.orm"}
+_UNNEEDED = {"alembic", "fastapi", "httpx", "smtplib", "starlette", "uvicorn", "sqlalchemy.orm"}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import threading
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from psycopg.errors import CheckViolation
+from psycopg.errors import CheckViolation, ForeignKeyViolation
 
 from storefront.adapters.postgres.engine import postgres_engine
 from storefront.adapters.postgres.migrate import migrate
@@ -35,7 +35,7 @@ def test_migrating_again_changes_nothing(empty_database_url: str) -> None:
     migrate(empty_database_url)
 
     with connect(empty_database_url, application_name="storefront tests") as connection:
-        assert connection.execute("SELECT version_num FROM storefront.schema_version").fetchall() == [("0001",)]
+        assert connection.execute("SELECT version_num FROM storefront.schema_version").fetchall() == [("0002",)]
 
 
 def test_several_migrations_at_once_wait_for_each_other(empty_database_url: str) -> None:
@@ -66,3 +66,24 @@ def test_the_table_itself_refuses_a_negative_price(empty_database_url: str) -> N
         pytest.raises(CheckViolation),
     ):
         connection.execute("INSERT INTO storefront.product (name, description, price_cents) VALUES ('Lamp', '', -1)")
+
+
+def test_the_table_itself_refuses_an_order_of_nothing(empty_database_url: str) -> None:
+    migrate(empty_database_url)
+
+    with connect(empty_database_url, application_name="storefront tests") as connection:
+        connection.execute("INSERT INTO storefront.product (name, description, price_cents) VALUES ('Lamp', '', 1)")
+        with pytest.raises(CheckViolation):
+            connection.execute(
+                "INSERT INTO storefront.customer_order (product_id, quantity, email) SELECT id, 0, 'a@b' FROM storefront.product"
+            )
+
+
+def test_the_table_itself_refuses_an_order_of_a_product_that_does_not_exist(empty_database_url: str) -> None:
+    migrate(empty_database_url)
+
+    with (
+        connect(empty_database_url, application_name="storefront tests") as connection,
+        pytest.raises(ForeignKeyViolation),
+    ):
+        connection.execute("INSERT INTO storefront.customer_order (product_id, quantity, email) VALUES (404, 1, 'a@b')")

@@ -7,7 +7,9 @@ import time
 import httpx
 import pytest
 
+from sweephand import enqueue
 from sweephand.postgres.connect import connect
+from tests.storefront.mailers import running_mail_server
 from tests.storefront.shop import Shop
 from tests.support.processes import Commands
 from tests.support.waiting import until
@@ -52,6 +54,45 @@ def test_a_product_created_over_http_is_published_by_the_worker(commands: Comman
     shown = httpx.get(f"{api_url}/api/v1/products/{product_id}").json()
     assert shown["in_stock"] is True
     assert shown["published_at"] is not None
+
+
+def test_an_order_placed_over_http_is_confirmed_by_the_worker_by_mail(shop: Shop, commands: Commands) -> None:
+    api_url = start_api(commands)
+    product = shop.add_product_for_sale()
+
+    with running_mail_server() as mail_server:
+        worker = commands.start("worker", app=APP, env={"SMTP_URL": f"smtp://{mail_server.address}"})
+        placed = httpx.post(
+            f"{api_url}/api/v1/orders", json={"product_id": product.id, "quantity": 2, "email": "ada@example.com"}
+        )
+        assert placed.status_code == 201
+        order_id = placed.json()["id"]
+        worker.wait_for_log(f"order_confirmed order_id={order_id} was_confirmed_before=false")
+
+    [delivery] = mail_server.deliveries
+    assert delivery.recipients == ["ada@example.com"]
+    assert delivery.mail["Message-ID"] == f"<order-{order_id}@example.com>"
+    assert httpx.get(f"{api_url}/api/v1/orders/{order_id}").json()["confirmed_at"] is not None
+    assert "ada@" not in worker.log
+
+
+def test_a_refused_mail_leaves_no_address_in_the_log_or_on_record(shop: Shop, commands: Commands) -> None:
+    order = shop.add_order()
+    with shop.engine.begin() as connection:
+        enqueue(connection, shop.app.jobs["confirm_order"], order_id=order.id)
+
+    with running_mail_server() as mail_server:
+        mail_server.answers["RCPT"] = "550 ada@example.com is not here"
+        worker = commands.start("worker", app=APP, env={"SMTP_URL": f"smtp://{mail_server.address}"})
+        worker.wait_for_log("the mail server refused the recipient with 550")
+
+    [(record,)] = until(
+        lambda: shop.query("SELECT job_attempt::text FROM sweephand.job_attempt WHERE outcome IS NOT NULL"),
+        message="the attempt is on record",
+    )
+    assert "refused the recipient with 550" in str(record)
+    assert "ada@" not in str(record)
+    assert "ada@" not in worker.log
 
 
 def test_stuck_products_are_found_by_the_dispatcher_and_mended_by_the_worker(shop: Shop, commands: Commands) -> None:

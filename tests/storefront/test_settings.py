@@ -14,6 +14,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"WAREHOUSE_{name}", raising=False)
     for name in ("SCAN_INTERVAL", "BATCH_LIMIT"):
         monkeypatch.delenv(f"STUCK_PUBLICATIONS_{name}", raising=False)
+    for name in ("SMTP_URL", "MAIL_FROM"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DATABASE_URL", DATABASE_URL)
 
 
@@ -23,6 +25,8 @@ def test_a_database_is_all_that_must_be_set() -> None:
     assert settings.database_url == DATABASE_URL
     assert settings.warehouse_url is None
     assert (settings.warehouse_min_delay_seconds, settings.warehouse_max_delay_seconds) == (5, 10)
+    assert settings.smtp_url is None
+    assert settings.mail_from == "shop@example.com"
     assert settings.scan_interval_seconds == 60
     assert settings.batch_limit == 100
 
@@ -33,6 +37,8 @@ def test_every_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("WAREHOUSE_MIN_DELAY", "0")
     monkeypatch.setenv("WAREHOUSE_MAX_DELAY", "0.5")
     monkeypatch.setenv("WAREHOUSE_FAILURE_RATE", "0.25")
+    monkeypatch.setenv("SMTP_URL", "smtp://mail.example:25")
+    monkeypatch.setenv("MAIL_FROM", "orders@shop.example")
     monkeypatch.setenv("STUCK_PUBLICATIONS_SCAN_INTERVAL", "5")
     monkeypatch.setenv("STUCK_PUBLICATIONS_BATCH_LIMIT", "7")
 
@@ -42,6 +48,8 @@ def test_every_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch
     assert settings.warehouse_timeout_seconds == 2.5
     assert (settings.warehouse_min_delay_seconds, settings.warehouse_max_delay_seconds) == (0, 0.5)
     assert settings.warehouse_failure_rate == 0.25
+    assert settings.smtp_url == "smtp://mail.example:25"
+    assert settings.mail_from == "orders@shop.example"
     assert settings.scan_interval_seconds == 5
     assert settings.batch_limit == 7
 
@@ -56,6 +64,9 @@ def test_every_setting_is_read_from_its_variable(monkeypatch: pytest.MonkeyPatch
         ("WAREHOUSE_MIN_DELAY", "soon", "a valid number"),
         ("WAREHOUSE_MAX_DELAY", "nan", "less than or equal to 3600"),
         ("WAREHOUSE_FAILURE_RATE", "1.5", "less than or equal to 1"),
+        ("MAIL_FROM", "shop", "match pattern"),
+        ("MAIL_FROM", "Shop <shop@example.com>", "match pattern"),
+        ("MAIL_FROM", "shop@bücher.example", "match pattern"),
         ("STUCK_PUBLICATIONS_SCAN_INTERVAL", "0", "greater than or equal to 1"),
         ("STUCK_PUBLICATIONS_BATCH_LIMIT", "10001", "less than or equal to 10000"),
         ("STUCK_PUBLICATIONS_BATCH_LIMIT", "2.5", "a valid integer"),
@@ -99,3 +110,25 @@ def test_a_wrong_database_url_is_named_but_never_shown(monkeypatch: pytest.Monke
     assert "s3cret" not in str(refusal.value)
     assert refusal.value.__cause__ is None
     assert refusal.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mail.example:25",
+        "smtp://mail.example",
+        "smtp://:25",
+        "smtp://mail.example:0",
+        "smtp://mail.example:65536",
+        "smtp://mail.example:25/",
+        "smtp://shop:s3cret@mail.example:25",
+        "https://s3cret@mail.example:25",
+    ],
+)
+def test_a_wrong_mail_server_is_named_with_its_form_but_never_shown(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("SMTP_URL", url)
+
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+
+    assert str(refusal.value) == "SMTP_URL: must be of the form smtp://host:port"

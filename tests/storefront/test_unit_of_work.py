@@ -7,6 +7,7 @@ import pytest
 from storefront.adapters.postgres.engine import postgres_engine
 from storefront.adapters.postgres.unit_of_work import postgres_unit_of_work
 from storefront.domain.errors import StorageUnavailableError, UnitOfWorkClosedError
+from storefront.domain.order import OrderId
 from storefront.domain.product import ProductDraft, ProductId
 from tests.storefront.shop import Shop
 from tests.support.databases import sever_connections
@@ -37,10 +38,12 @@ def test_an_exception_rolls_back(shop: Shop) -> None:
 
 def test_repositories_kept_beyond_the_block_refuse_to_work(shop: Shop) -> None:
     with shop.new_unit_of_work() as uow:
-        products, jobs = uow.products, uow.jobs
+        products, orders, jobs = uow.products, uow.orders, uow.jobs
 
     with pytest.raises(UnitOfWorkClosedError):
         products.add(LAMP)
+    with pytest.raises(UnitOfWorkClosedError):
+        orders.get(OrderId(7))
     with pytest.raises(UnitOfWorkClosedError):
         jobs.enqueue("publish_product", product_id=7)
 

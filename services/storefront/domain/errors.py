@@ -21,8 +21,27 @@ class ProductNotFoundError(StorefrontError):
         super().__init__(f"there is no product {product_id}")
 
 
+class ProductNotForSaleError(StorefrontError):
+    """Say that the product cannot be ordered: it is not published yet, or it is sold out."""
+
+    def __init__(self, product_id: int, *, is_published: bool) -> None:
+        reason = "is sold out; order another one" if is_published else "is not published yet; order it once it is"
+        super().__init__(f"product {product_id} {reason}")
+
+
+class OrderNotFoundError(StorefrontError):
+    """Say that no order has this id."""
+
+    def __init__(self, order_id: int) -> None:
+        super().__init__(f"there is no order {order_id}")
+
+
 class WarehouseError(StorefrontError):
     """Say that the warehouse gave no answer or none that can be understood; asking again later is safe."""
+
+
+class MailError(StorefrontError):
+    """Say that a mail was refused, or that nobody knows whether it was; sending it again is safe. It never tells the address."""
 
 
 class StorageUnavailableError(StorefrontError):

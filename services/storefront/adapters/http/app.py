@@ -2,8 +2,15 @@
 
 from fastapi import FastAPI, Request, Response, status
 
+from storefront.adapters.http.orders import order_routes
 from storefront.adapters.http.products import product_routes
-from storefront.domain.errors import InvalidFieldError, ProductNotFoundError, StorageUnavailableError
+from storefront.domain.errors import (
+    InvalidFieldError,
+    OrderNotFoundError,
+    ProductNotForSaleError,
+    ProductNotFoundError,
+    StorageUnavailableError,
+)
 from storefront.ports import NewUnitOfWork
 from sweephand.web.problems import FieldError, install_problem_handlers, problem_response
 
@@ -21,8 +28,13 @@ def http_app(new_unit_of_work: NewUnitOfWork) -> FastAPI:
         )
 
     @api.exception_handler(ProductNotFoundError)
-    async def miss(request: Request, error: ProductNotFoundError) -> Response:
+    @api.exception_handler(OrderNotFoundError)
+    async def miss(request: Request, error: ProductNotFoundError | OrderNotFoundError) -> Response:
         return problem_response(status.HTTP_404_NOT_FOUND, detail=str(error), instance=request.url.path)
+
+    @api.exception_handler(ProductNotForSaleError)
+    async def decline(request: Request, error: ProductNotForSaleError) -> Response:
+        return problem_response(status.HTTP_409_CONFLICT, detail=str(error), instance=request.url.path)
 
     @api.exception_handler(StorageUnavailableError)
     async def postpone(request: Request, error: StorageUnavailableError) -> Response:
@@ -39,4 +51,5 @@ def http_app(new_unit_of_work: NewUnitOfWork) -> FastAPI:
         return {"status": "ok"}
 
     api.include_router(product_routes(new_unit_of_work))
+    api.include_router(order_routes(new_unit_of_work))
     return api

@@ -14,6 +14,8 @@ def postgres_engine(database_url: str) -> Engine:
         max_overflow=0,
         pool_timeout=5,
         pool_pre_ping=True,
+        # An error's text gets into logs, where customers' e-mail addresses must not be.
+        hide_parameters=True,
         connect_args={
             "application_name": "storefront",
             "connect_timeout": 5,

@@ -1,4 +1,4 @@
-"""One transaction over products and jobs."""
+"""One transaction over products, orders and jobs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from storefront.adapters.postgres.failures import translated_failures
 from storefront.adapters.postgres.jobs import SweephandJobs
+from storefront.adapters.postgres.orders import PostgresOrders
 from storefront.adapters.postgres.products import PostgresProducts
 from storefront.domain.errors import UnitOfWorkClosedError
 from sweephand import App
@@ -19,6 +20,7 @@ class PostgresUnitOfWork:
     def __init__(self, session: Session, *, app: App) -> None:
         self._transaction_session = session
         self.products = PostgresProducts(self._session)
+        self.orders = PostgresOrders(self._session)
         self.jobs = SweephandJobs(self._session, app=app)
 
     def _session(self) -> Session:

@@ -1,0 +1,1 @@
+"""Two mailers: one for a mail server, and a simulated one for a machine that has none."""
