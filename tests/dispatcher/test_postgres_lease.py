@@ -47,7 +47,10 @@ async def test_a_row_that_was_deleted_and_made_anew_is_another_one(lease: Postgr
 
 async def test_a_broken_connection_is_said_once_and_then_replaced(lease: PostgresLease, admin: psycopg.AsyncConnection) -> None:
     await lease.create(RECORD)
-    await admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sweephand-lease'")
+    await admin.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND application_name = 'sweephand-lease'"
+    )
 
     with pytest.raises(LeaseUnavailableError):
         await lease.get()

@@ -25,7 +25,10 @@ async def sleep_on_server(connection: psycopg.AsyncConnection) -> None:
 
 
 async def is_sleeping(connection: psycopg.Connection) -> bool:
-    return connection.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").fetchone() == (1,)
+    found = connection.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+    )
+    return found.fetchone() == (1,)
 
 
 async def sleeps_no_more(connection: psycopg.Connection) -> bool:

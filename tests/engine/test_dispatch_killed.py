@@ -184,10 +184,12 @@ async def is_done(connection: psycopg.Connection) -> bool:
 async def is_waiting_to_gain(connection: psycopg.Connection) -> bool:
     return connection.execute("""
         SELECT count(*) FROM pg_stat_activity
-        WHERE application_name = 'sweephand dispatcher term' AND wait_event_type = 'Lock'""").fetchone() == (1,)
+        WHERE datname = current_database() AND application_name = 'sweephand dispatcher term'
+            AND wait_event_type = 'Lock'""").fetchone() == (1,)
 
 
 def is_scanning(connection: psycopg.Connection) -> bool:
     return connection.execute("""
         SELECT count(*) FROM pg_stat_activity
-        WHERE application_name = 'sweephand dispatcher ticks' AND wait_event = 'advisory'""").fetchone() == (1,)
+        WHERE datname = current_database() AND application_name = 'sweephand dispatcher ticks'
+            AND wait_event = 'advisory'""").fetchone() == (1,)

@@ -13,7 +13,8 @@ from tests.support.processes import Commands, RunningCommand
 from tests.support.waiting import until
 
 _RETENTION_WAITS = """
-SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sweephand dispatcher retention' AND wait_event_type = 'Lock'
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'sweephand dispatcher retention' AND wait_event_type = 'Lock'
 """
 
 

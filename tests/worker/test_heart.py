@@ -15,7 +15,10 @@ from sweephand.worker.link import DatabaseLink
 from tests.support.jobs import open_connection
 from tests.support.waiting import until
 
-_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'heart' AND wait_event_type = 'Lock'"
+_WAITING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'heart' AND wait_event_type = 'Lock'
+"""
 
 
 @pytest.fixture
