@@ -20,8 +20,9 @@ async def running(statement: Callable[[], bytes], *, database_url: str) -> Async
     """Run a lane whose round is a statement, which may take 0.3 s."""
     watch = LaneWatch()
 
-    async def run_once(connection: psycopg.AsyncConnection) -> None:
+    async def run_once(connection: psycopg.AsyncConnection) -> bool:
         await connection.execute(statement())
+        return True
 
     lane = Lane("retention", every_seconds=0.01, deadline_seconds=0.3, run_once=run_once)
     metrics = DispatcherMetrics.create(CollectorRegistry())

@@ -74,12 +74,35 @@ def test_ticks_go_on_while_retention_waits(commands: Commands, connection: psyco
     until(lambda: completed(connection) == 0, message="retention has done its round")
 
 
+def test_retention_and_rescue_go_on_at_once_while_there_is_more(commands: Commands, connection: psycopg.Connection) -> None:
+    connection.execute(
+        """
+        INSERT INTO sweephand.job (kind, queue, state, args, max_attempts, timeout_seconds, scheduled_at, finished_at)
+        SELECT 'mend', 'default', 'completed', '{}', 25, 600, now(), now() - interval '2 days' FROM generate_series(1, 100001);
+        INSERT INTO sweephand.job (kind, queue, state, args, max_attempts, attempt, timeout_seconds, claimed_at, claim_token,
+            worker_id)
+        SELECT 'mend', 'default', 'running', '{}', 25, 1, 600, now() - interval '1 hour', gen_random_uuid(), 99
+        FROM generate_series(1, 5001);
+        """
+    )
+
+    start(commands, "secondly").wait_for_log("term_began", deadline_seconds=START_SECONDS)
+
+    # A round of retention deletes 100,000 jobs, one of rescue mends 500; waiting in between would take a minute or so each.
+    until(lambda: in_state("running", connection) == 0, deadline_seconds=40, message="all lost jobs are rescued")
+    until(lambda: completed(connection) == 0, deadline_seconds=45, message="all old jobs are deleted")
+
+
 def is_retention_waiting(connection: psycopg.Connection) -> bool:
     return connection.execute(_RETENTION_WAITS).fetchone() == (1,)
 
 
 def completed(connection: psycopg.Connection) -> int:
-    found = connection.execute("SELECT count(*) FROM sweephand.job WHERE state = 'completed'").fetchone()
+    return in_state("completed", connection)
+
+
+def in_state(state: str, connection: psycopg.Connection) -> int:
+    found = connection.execute("SELECT count(*) FROM sweephand.job WHERE state = %s", (state,)).fetchone()
     assert found is not None
     return int(found[0])
 

@@ -28,11 +28,11 @@ def gauges_lane(app: App, *, metrics: BacklogMetrics, dispatcher_metrics: Dispat
 
 def _reader(
     app: App, *, metrics: BacklogMetrics, dispatcher_metrics: DispatcherMetrics
-) -> Callable[[psycopg.AsyncConnection], Coroutine[object, object, None]]:
+) -> Callable[[psycopg.AsyncConnection], Coroutine[object, object, bool]]:
     log = structlog.get_logger("sweephand.dispatcher")
     failing: set[str] = set()
 
-    async def read_once(connection: psycopg.AsyncConnection) -> None:
+    async def read_once(connection: psycopg.AsyncConnection) -> bool:
         await _show_queues(connection, app, metrics)
         for sweep in app.sweeps.values():
             try:
@@ -57,6 +57,7 @@ def _reader(
         server = await backlog.read_clock(connection)
         offset = (before + time.time()) / 2 - server
         dispatcher_metrics.clock_offset_seconds.labels(ClockReference.POSTGRES.value).set(offset)
+        return True
 
     return read_once
 

@@ -22,13 +22,14 @@ _ANSWER_SECONDS = 30.0
 class Lane:
     """Be one chore: what it does, how often, and how long one round may take before it is given up and tried again.
 
-    `run_once` gets an autocommit connection that is the lane's own.
+    `run_once` gets an autocommit connection that is the lane's own, and returns whether it has done all there was to do. If
+    not, since a round is bounded, the next one begins at once.
     """
 
     name: str
     every_seconds: float
     deadline_seconds: float
-    run_once: Callable[[psycopg.AsyncConnection], Coroutine[object, object, None]]
+    run_once: Callable[[psycopg.AsyncConnection], Coroutine[object, object, bool]]
 
 
 async def run_lane(lane: Lane, *, database_url: str, metrics: DispatcherMetrics, watch: LaneWatch) -> None:
@@ -43,13 +44,14 @@ async def run_lane(lane: Lane, *, database_url: str, metrics: DispatcherMetrics,
     watch.begin(lane.name, patience_seconds=lane.every_seconds + lane.deadline_seconds + _ANSWER_SECONDS)
     try:
         while True:
+            is_done = True
             try:
                 if connection is None:
                     # Planned anew for each round: a kept plan may be one for tables that have grown since.
                     connection = await connect_async(
                         database_url, application_name=f"sweephand dispatcher {lane.name}", prepare=False
                     )
-                await bounded(connection, lane.run_once(connection), seconds=lane.deadline_seconds)
+                is_done = await bounded(connection, lane.run_once(connection), seconds=lane.deadline_seconds)
             except FencedError:
                 raise
             except Exception as error:  # noqa: BLE001 - the edge of the chore: nothing that it meets may end it for good
@@ -65,7 +67,8 @@ async def run_lane(lane: Lane, *, database_url: str, metrics: DispatcherMetrics,
                 is_failing = False
                 watch.came_around(lane.name)
                 metrics.lane_last_success_timestamp_seconds.labels(lane.name).set_to_current_time()
-            await asyncio.sleep(lane.every_seconds)
+            if is_done:
+                await asyncio.sleep(lane.every_seconds)
     finally:
         watch.end(lane.name)
         await _close(connection)

@@ -137,7 +137,7 @@ class Leading:
         return term
 
     def _lanes(self, term: Term) -> tuple[Lane, ...]:
-        async def rescue_once(connection: psycopg.AsyncConnection) -> None:
+        async def rescue_once(connection: psycopg.AsyncConnection) -> bool:
             async with connection.transaction():
                 await leader.fence(connection, term, statement_timeout=_LANE_TIMEOUT)
                 report = await rescue(connection, rescue_after_seconds=self._settings.rescue_after_seconds, limit=_RESCUE_BATCH)
@@ -145,8 +145,9 @@ class Leading:
                 self._log.warning(
                     "job_rescued", job=job.job_id, kind=job.kind, attempt=job.attempt, state=job.state, reason=job.error
                 )
+            return report.is_complete
 
-        async def retain_once(connection: psycopg.AsyncConnection) -> None:
+        async def retain_once(connection: psycopg.AsyncConnection) -> bool:
             # The batches commit one by one and are safe beside another leader's: the fence only saves work here.
             async with connection.transaction():
                 await leader.fence(connection, term, statement_timeout=_LANE_TIMEOUT)
@@ -166,6 +167,7 @@ class Leading:
             }
             if any(deleted.values()):
                 self._log.info("history_deleted", **deleted)
+            return report.is_complete
 
         return (
             Lane("rescue", every_seconds=5, deadline_seconds=60, run_once=rescue_once),
