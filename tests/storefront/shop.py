@@ -57,6 +57,14 @@ class Shop:
         with self.engine.begin() as connection:
             return [tuple(row) for row in connection.execute(text(sql), values)]
 
+    def open_transactions(self) -> list[tuple[object, ...]]:
+        """Return the states of all connections to the shop's database that have a transaction open."""
+        return self.query(
+            "SELECT state FROM pg_stat_activity"
+            " WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend'"
+        )
+
     def administer(self, *statements: LiteralString) -> None:
         """Run statements on a connection of their own, each in its own transaction."""
         with connect(self.database_url, application_name="storefront tests") as connection:

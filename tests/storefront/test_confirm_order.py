@@ -71,15 +71,7 @@ def test_of_two_confirmations_at_once_exactly_one_is_the_first(shop: Shop) -> No
 def test_no_transaction_is_open_while_the_mail_is_sent(shop: Shop) -> None:
     order = shop.add_order()
     seen: list[tuple[object, ...]] = []
-    mailer = FakeMailer(
-        during=lambda: seen.extend(
-            shop.query(
-                "SELECT state FROM pg_stat_activity"
-                " WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()"
-                " AND backend_type = 'client backend'"
-            )
-        )
-    )
+    mailer = FakeMailer(during=lambda: seen.extend(shop.open_transactions()))
 
     confirm(shop, order.id, mailer=mailer)
 

@@ -82,15 +82,7 @@ def test_of_two_publications_at_once_the_first_to_write_wins(shop: Shop) -> None
 def test_no_transaction_is_open_while_the_warehouse_thinks(shop: Shop) -> None:
     product = shop.add_product()
     seen: list[tuple[object, ...]] = []
-    warehouse = FakeWarehouse(
-        during=lambda: seen.extend(
-            shop.query(
-                "SELECT state FROM pg_stat_activity"
-                " WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()"
-                " AND backend_type = 'client backend'"
-            )
-        )
-    )
+    warehouse = FakeWarehouse(during=lambda: seen.extend(shop.open_transactions()))
 
     publish(shop, product.id, warehouse=warehouse)
 

@@ -1,6 +1,7 @@
 """Count jobs for people: by queue and kind, what a kind takes, and which errors are frequent."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -131,13 +132,7 @@ class _CountRow:
 
 def read_counts(connection: psycopg.Connection, *, by: GroupBy, since: timedelta, kind: str | None = None) -> list[JobCounts]:
     """Return the counts of each queue or kind that has jobs, of one kind only if it is given."""
-    statement = _COUNTS.format(by=sql.Identifier(by.value), which=sql.SQL("true") if kind is None else sql.SQL("kind = %(kind)s"))
-    with connection.cursor(row_factory=utc_row(_CountRow)) as cursor:
-        rows = cursor.execute(statement, {"since": since, "kind": kind}).fetchall()
-    by_name: dict[str, list[_CountRow]] = {}
-    for row in rows:
-        by_name.setdefault(row.name, []).append(row)
-    return [_counts(name, of_name) for name, of_name in by_name.items()]
+    return _by_name(_count_rows(connection, by=by, since=since, kind=kind))
 
 
 def read_errors(
@@ -154,9 +149,9 @@ def read_kind(connection: psycopg.Connection, kind: str, *, since: timedelta) ->
     Raises:
         NotFoundError: no job of the kind is unfinished or finished in that time, and no sweep enqueues it.
     """
-    by_queue = read_counts(connection, by=GroupBy.QUEUE, since=since, kind=kind)
+    rows = _count_rows(connection, by=GroupBy.QUEUE, since=since, kind=kind)
     sweeps = tuple(str(row[0]) for row in connection.execute(_SWEEPS_OF_KIND, {"kind": kind}).fetchall())
-    if not by_queue and not sweeps:
+    if not rows and not sweeps:
         raise NotFoundError(
             f"there is no job of the kind {kind} in that time, and no sweep enqueues it; see: sweephand jobs stats"
         )
@@ -166,40 +161,40 @@ def read_kind(connection: psycopg.Connection, kind: str, *, since: timedelta) ->
         raise AssertionError("an aggregate gave no row")
     return KindView(
         kind=kind,
-        counts=_sum(kind, by_queue),
-        by_queue=tuple(by_queue),
+        counts=_counts(kind, rows),
+        by_queue=tuple(_by_name(rows)),
         numbers=numbers,
         errors=tuple(read_errors(connection, since=since, limit=5, kind=kind)),
         sweeps=sweeps,
     )
 
 
-def _sum(name: str, parts: Sequence[JobCounts]) -> JobCounts:
-    due = [part.oldest_due_at for part in parts if part.oldest_due_at is not None]
-    return JobCounts(
-        name=name,
-        scheduled=sum(part.scheduled for part in parts),
-        available=sum(part.available for part in parts),
-        running=sum(part.running for part in parts),
-        retryable=sum(part.retryable for part in parts),
-        completed=sum(part.completed for part in parts),
-        discarded=sum(part.discarded for part in parts),
-        cancelled=sum(part.cancelled for part in parts),
-        oldest_due_at=min(due, default=None),
-    )
+def _count_rows(connection: psycopg.Connection, *, by: GroupBy, since: timedelta, kind: str | None) -> list[_CountRow]:
+    statement = _COUNTS.format(by=sql.Identifier(by.value), which=sql.SQL("true") if kind is None else sql.SQL("kind = %(kind)s"))
+    with connection.cursor(row_factory=utc_row(_CountRow)) as cursor:
+        return cursor.execute(statement, {"since": since, "kind": kind}).fetchall()
+
+
+def _by_name(rows: Iterable[_CountRow]) -> list[JobCounts]:
+    by_name: dict[str, list[_CountRow]] = {}
+    for row in rows:
+        by_name.setdefault(row.name, []).append(row)
+    return [_counts(name, of_name) for name, of_name in by_name.items()]
 
 
 def _counts(name: str, rows: list[_CountRow]) -> JobCounts:
-    jobs: Mapping[str, int] = {row.state: row.jobs for row in rows}
+    jobs: Counter[str] = Counter()
+    for row in rows:
+        jobs[row.state] += row.jobs
     due = [row.oldest_due_at for row in rows if row.oldest_due_at is not None]
     return JobCounts(
         name=name,
-        scheduled=jobs.get("scheduled", 0),
-        available=jobs.get("available", 0),
-        running=jobs.get("running", 0),
-        retryable=jobs.get("retryable", 0),
-        completed=jobs.get("completed", 0),
-        discarded=jobs.get("discarded", 0),
-        cancelled=jobs.get("cancelled", 0),
+        scheduled=jobs["scheduled"],
+        available=jobs["available"],
+        running=jobs["running"],
+        retryable=jobs["retryable"],
+        completed=jobs["completed"],
+        discarded=jobs["discarded"],
+        cancelled=jobs["cancelled"],
         oldest_due_at=min(due, default=None),
     )
